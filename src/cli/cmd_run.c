@@ -156,19 +156,6 @@ report(struct run *r, enum status status)
 
 /* -- The command ------------------------------------------------------------ */
 
-/* dlock exits as the command did, unless it ended it. */
-static void
-exit_as_command(struct invocation *inv, const struct supervised *end, enum status status)
-{
-	const int code = end_of(end->status);
-
-	if (status == ST_OK && end->ended_by_terminal) /* the calling script must end, too, as it would without dlock */
-		inv->died_of = -code;
-	/* After --max-run it is 137 if the command was killed, as of timeout(1). */
-	if (status == ST_OK || (status == ST_MAX_RUN && code == -SIGKILL))
-		inv->exit_status = code < 0 ? 128 - code : code;
-}
-
 enum status
 cmd_run(struct invocation *inv, struct err *err)
 {
@@ -186,6 +173,7 @@ cmd_run(struct invocation *inv, struct err *err)
 		.quiet = o->quiet,
 	};
 	enum status status = ST_OK;
+	int code;
 
 	if (o->shell && inv->operands > 2)
 		status = err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
@@ -206,7 +194,13 @@ cmd_run(struct invocation *inv, struct err *err)
 	if (r->acquired)
 		status = acquisition_supervise(&r->acquisition, inv, &plan, &r->end, err);
 	report(r, status);
-	exit_as_command(inv, &r->end, status);
+	/* dlock exits as the command did, unless it ended it; after --max-run with 137 if it was killed, as timeout(1). */
+	code = end_of(r->end.status);
+	if (status == ST_OK || (status == ST_MAX_RUN && code == -SIGKILL))
+		inv->exit_status = code < 0 ? 128 - code : code;
+	/* Of a signal of the terminal, the calling script must end, too, as it would without dlock. */
+	if (status == ST_OK && r->end.ended_by_terminal)
+		inv->died_of = -code;
 out:
 	/* Each message says which lock it is about; those of a refusal do so already. */
 	if (status != ST_HELD && status != ST_NO && status != ST_DENIED)

@@ -337,27 +337,10 @@ view_lock(struct view *v, const char *key, const struct record *r, struct err *e
 
 /* -- Earlier holders, and waiters ------------------------------------------- */
 
-/* "exit 3", "SIGKILL", "lost", "broken by root@host:17" ... */
-static void
-write_outcome(struct text *text, const struct former *f)
-{
-	char signal[SIGNAL_NAME_SIZE];
-
-	if (strcmp(f->outcome, "ran") != 0)
-		text_add_shown(text, f->outcome, strlen(f->outcome));
-	else if (f->command.status < 0)
-		text_addf(text, "%s", signals_name(-f->command.status, signal));
-	else
-		text_addf(text, "exit %d", f->command.status);
-	if (f->broken_by[0] != '\0') {
-		text_addf(text, " by ");
-		text_add_shown(text, f->broken_by, strlen(f->broken_by));
-	}
-}
-
 enum status
 view_formers(struct view *v, const char *key, const struct record *r, struct err *err)
 {
+	char signal[SIGNAL_NAME_SIZE];
 	enum status status = ST_OK;
 	const struct former *f;
 	struct out o;
@@ -373,12 +356,20 @@ view_formers(struct view *v, const char *key, const struct record *r, struct err
 		put_owner(&o, f->owner, "");
 		put_text(&o, LABEL, f->label);
 		put_number(&o, FENCE, f->fence, true);
-		if (v->json) {
+		/* In a table it is "exit 3", "SIGKILL", "lost", "broken by root@host:17" ... */
+		if (v->json || strcmp(f->outcome, "ran") != 0)
 			put_text(&o, OUTCOME, f->outcome);
+		else if (f->command.status < 0)
+			put_text(&o, OUTCOME, signals_name(-f->command.status, signal));
+		else
+			text_addf(&v->cell[OUTCOME], "exit %d", f->command.status);
+		if (v->json) {
 			view_json_child(o.json, &f->command);
 			json_string_or_null(o.json, "broken_by", f->broken_by);
-		} else
-			write_outcome(&v->cell[OUTCOME], f);
+		} else if (f->broken_by[0] != '\0') {
+			text_addf(&v->cell[OUTCOME], " by ");
+			put_text(&o, OUTCOME, f->broken_by);
+		}
 		status = end(v, err);
 	}
 	return status;
