@@ -390,7 +390,7 @@ start_keeper(struct keeper *k, struct err *err)
 enum status
 cmd_acquire(struct invocation *inv, struct err *err)
 {
-	struct keeper k = { .inv = inv, .caller_fd = -1, .socket = -1, .releaser = -1 };
+	struct keeper k; /* large: only what is needed is set */
 	struct acquisition *const a = &k.acquisition;
 	const bool keeps = inv->options.keep_pid != 0;
 	enum status status = ST_OK;
@@ -402,6 +402,9 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	if (inv->options.slots > 0 && !inv->options.json && !inv->options.export_lines && !keeps)
 		return err_set(err, ST_USAGE,
 		    "--slots needs --export, --json or --keep: a token alone does not name the slot");
+	k.inv = inv;
+	k.caller_fd = k.socket = k.releaser = -1;
+	a->backend = NULL;
 	if (keeps) {
 		status = start_keeper(&k, err);
 		if (k.caller_fd < 0)

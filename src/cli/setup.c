@@ -417,6 +417,7 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 	const struct passwd *entry = NULL;
 	pid_t pid = getpid();
 	char host[256], number[24];
+	uid_t uid;
 
 	if (gethostname(host, sizeof(host)) != 0)
 		(void)snprintf(host, sizeof(host), "?");
@@ -432,9 +433,10 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 	if (user == NULL || user[0] == '\0')
 		user = getenv("USER");
 	if (user == NULL || user[0] == '\0') {
-		(void)snprintf(number, sizeof(number), "%ld", (long)geteuid());
-		entry = geteuid() != 0 ? getpwuid(geteuid()) : NULL;
-		user = geteuid() == 0 ? "root" : entry != NULL ? entry->pw_name : number;
+		uid = geteuid();
+		(void)snprintf(number, sizeof(number), "%ld", (long)uid);
+		entry = uid != 0 ? getpwuid(uid) : NULL;
+		user = uid == 0 ? "root" : entry != NULL ? entry->pw_name : number;
 	}
 	(void)snprintf(owner, OWNER_MAX + 1, "%.40s@%s:%ld%s", user, host, (long)pid, kind);
 }
