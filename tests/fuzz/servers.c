@@ -153,6 +153,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, int arg
 	static const char handoff[] = "BBBBBBBBBBBBBBBBBBBBBB";
 	const int keys = (int)strtol(arg[2].bytes, NULL, 10);
 	struct note *n;
+	int i;
 
 	must(keys >= 1 && 3 + keys <= argc, "an EVAL of %d keys and %d words", keys, argc);
 	n = servers_note(server, 3 + keys < argc ? arg[3 + keys].bytes : "");
@@ -171,6 +172,11 @@ answer_script(struct saying *s, struct server *server, unsigned int how, int arg
 		break;
 	case SCRIPT_INSPECT:
 		add_holder(s, how, handoff);
+		break;
+	case SCRIPT_SLOTS:
+		add(s, "*%d\r\n", how == 15 ? 1 : keys / 2);
+		for (i = 0; i < (how == 15 ? 1 : keys / 2); i++)
+			add_holder(s, how + (unsigned int)i, handoff);
 		break;
 	case SCRIPT_HISTORY:
 		add(s, "*5\r\n:1763749000000\r\n");

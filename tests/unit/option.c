@@ -36,6 +36,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 		return *(const int64_t *)(const void *)at;
 	case OPTION_EXIT_CODE:
 	case OPTION_COUNT:
+	case OPTION_SLOTS:
 	case OPTION_PID:
 	case OPTION_SIGNAL:
 		return *(const int *)(const void *)at;

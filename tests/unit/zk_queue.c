@@ -96,12 +96,12 @@ TEST(wrap)
 TEST(noise)
 {
 	static const char *const begins[] = { U1 "-lock-", U2 "-__lock__", HEX "__lock__", "x-", "" };
-	struct queue q = { .contender = NULL };
+	struct names q = { .at = NULL };
 	char name[80];
 	size_t k, before;
 	int i;
 
-	for (i = 0; i < 2000; i++, queue_free(&q)) {
+	for (i = 0; i < 2000; i++, names_free(&q)) {
 		for (k = (size_t)below(12); k > 0; k--) {
 			(void)snprintf(name, sizeof(name), "%s%0*d", begins[below(COUNT(begins))], (int)below(12),
 			    (int)(below(3) == 0 ? below(20) : (int32_t)dice()));
