@@ -54,7 +54,7 @@ find_endpoint(struct route *r, const char *host, const char *port, int sender)
 int
 route_find(const struct route *r, int slot, int part)
 {
-	const struct slots *const s = r->slots;
+	const struct hash_slots *const s = r->slots;
 
 	if (s == NULL)
 		return r->primary;
@@ -67,11 +67,12 @@ void
 route_url(const struct route *r, int endpoint, struct url *url)
 {
 	char host[sizeof(url->endpoint.host)];
-	const struct address *const a = &r->endpoint[endpoint];
+	const struct address *a;
 
 	memcpy(url, r->url, offsetof(struct url, seed));
 	if (url->kind == URL_SERVER)
 		return;
+	a = &r->endpoint[endpoint];
 	url->kind = URL_SERVER;
 	url->of_service = true;
 	url->seeds = 0;
@@ -93,7 +94,7 @@ forget(struct route *r)
 }
 
 static void
-add_part(struct slots *s, int endpoint)
+add_part(struct hash_slots *s, int endpoint)
 {
 	int i;
 

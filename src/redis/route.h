@@ -22,7 +22,7 @@ enum {
 };
 
 /* Who has the slots of a Cluster, as far as known. */
-struct slots {
+struct hash_slots {
 	uint16_t owner[SLOTS];	 /* its endpoint + 1; 0: not known */
 	int part[ENDPOINTS_MAX]; /* the endpoints that own slots */
 	int parts;
@@ -58,7 +58,7 @@ struct route {
 	size_t capacity;
 	int seeds;	     /* number of endpoints named by the URL */
 	int primary;	     /* URL_SERVER, URL_SENTINEL */
-	struct slots *slots; /* URL_CLUSTER */
+	struct hash_slots *slots; /* URL_CLUSTER */
 
 	/* The connection to the server; its own request is ROLE. */
 	struct line line;

@@ -135,6 +135,8 @@ static void
 try_lease(unsigned int how, int interrupt_fd)
 {
 	const struct service *const ops = game.backend->service;
+	const bool slots = (how & 18) == 16;
+	char slot_key[KEY_MAX + 1];
 	const struct acquire_args args = { .key = "k",
 		.ttl_ms = 10000,
 		.wait = { (how & 1) != 0 ? clock_now_us() + WAIT_US : 0, interrupt_fd },
@@ -142,6 +144,8 @@ try_lease(unsigned int how, int interrupt_fd)
 		.label = "l",
 		.hold = { { "CCCCCCCCCCCCCCCCCCCCCC", 7 } },
 		.holds = (how & 2) != 0,
+		.slots = slots ? 3 : 0,
+		.slot_key = slot_key,
 		.restart_guard_ms = (how & 4) != 0 ? 60000 : 0 };
 	enum ownership ownership;
 	struct lease lease;
@@ -159,6 +163,8 @@ try_lease(unsigned int how, int interrupt_fd)
 			check_undone(NULL);
 		return;
 	}
+	must(slots == (lease.slot > 0) && lease.slot <= args.slots && (lease.key == slot_key) == slots, "slot %d",
+	    lease.slot);
 	must(hold_valid(lease.token) && lease.fence > 0 && lease.fence <= (int64_t)1 << 53, "fence %" PRId64,
 	    lease.fence);
 	must(lease.valid_until_us > clock_now_us() && lease.valid_until_us < clock_now_us() + args.ttl_ms * 1000,
