@@ -177,22 +177,6 @@ struct tls {
 	struct failure failure;
 };
 
-/* Request this host by SNI (not for an address), and accept only a certificate for it. */
-static bool
-set_host(struct tls *t)
-{
-	unsigned char bytes[sizeof(struct in6_addr)];
-	char name[256];
-
-	if (t->host == NULL)
-		return true;
-	if (inet_pton(AF_INET, t->host, bytes) == 1 || inet_pton(AF_INET6, t->host, bytes) == 1)
-		return ssl->X509_VERIFY_PARAM_set1_ip_asc(ssl->SSL_get0_param(t->ssl), t->host) == 1;
-	(void)snprintf(name, sizeof(name), "%s", t->host);
-	return ssl->SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, name) == 1 &&
-	    ssl->SSL_set1_host(t->ssl, t->host) == 1;
-}
-
 static long /* OpenSSL's type */
 limit_input(BIO *bio, int operation, const char *bytes, size_t size, int i, long l, int returned, size_t *done)
 {
@@ -210,17 +194,30 @@ limit_input(BIO *bio, int operation, const char *bytes, size_t size, int i, long
 	return -1;
 }
 
+/* The host is requested by SNI, unless it is an address, and only a certificate for it is accepted. */
 struct tls *
 tls_start(struct tls_context *context, int fd, const char *host)
 {
 	struct tls *t = calloc(1, sizeof(*t));
+	unsigned char bytes[sizeof(struct in6_addr)];
+	char name[256];
+	bool fit;
 
 	if (t == NULL)
 		return NULL;
 	t->context = context;
 	t->host = context->sni != NULL ? context->sni : host;
 	t->ssl = ssl->SSL_new(context->ctx);
-	if (t->ssl == NULL || ssl->SSL_set_fd(t->ssl, fd) != 1 || !set_host(t)) {
+	fit = t->ssl != NULL && ssl->SSL_set_fd(t->ssl, fd) == 1;
+	if (fit && t->host != NULL &&
+	    (inet_pton(AF_INET, t->host, bytes) == 1 || inet_pton(AF_INET6, t->host, bytes) == 1))
+		fit = ssl->X509_VERIFY_PARAM_set1_ip_asc(ssl->SSL_get0_param(t->ssl), t->host) == 1;
+	else if (fit && t->host != NULL) {
+		(void)snprintf(name, sizeof(name), "%s", t->host);
+		fit = ssl->SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, name) == 1 &&
+		    ssl->SSL_set1_host(t->ssl, t->host) == 1;
+	}
+	if (!fit) {
 		tls_stop(t);
 		return NULL;
 	}

@@ -53,7 +53,7 @@ hang_up(struct server *s)
 
 	for (p = first; p != NULL; p = p->next)
 		set_failure(s, p, s->channel.written);
-	s->first = s->last = NULL;
+	s->first = NULL;
 	s->logins = s->ignored = 0;
 	s->ended = s->channel.state == CHANNEL_OPEN;
 	parser_free(s->parser);
@@ -280,6 +280,7 @@ server_send(struct server *s, struct pending *p, const char *bytes, size_t lengt
 {
 	static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
 	struct channel *const c = &s->channel;
+	struct pending **end = &s->first;
 
 	if (c->state == CHANNEL_CONNECTING && clock_now_us() - c->began_us > CONNECT_ROUNDS * s->url.node_timeout_us)
 		server_give_up(s, CHANNEL_CONNECTING, false);
@@ -290,11 +291,9 @@ server_send(struct server *s, struct pending *p, const char *bytes, size_t lengt
 	p->next = NULL;
 	p->result.reply = NULL;
 	p->result.failure.kind = NO_FAILURE;
-	if (s->first == NULL)
-		s->first = p;
-	else
-		s->last->next = p;
-	s->last = p;
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = p;
 	p->begins = has_failed(s) || bytes == NULL ? UINT64_MAX : c->queued;
 	if (bytes == NULL)
 		channel_fail(c, LOCAL, OUT_OF_MEMORY);

@@ -47,7 +47,7 @@ typedef void server_disconnected(void *context, struct pending *first);
 struct server {
 	struct channel channel;
 	struct parser *parser;
-	struct pending *first, *last; /* sent, without a result */
+	struct pending *first;	/* sent, without a result */
 	int logins;		/* replies to AUTH and SELECT that are pending; they were sent before any request */
 	int ignored;		/* replies to WAIT that come next and that nobody waits for */
 	struct failure refusal; /* of the login; requests fail with it, though the connection may work */
