@@ -34,15 +34,17 @@ find_endpoint(struct route *r, const char *host, const char *port, int sender)
 
 	if (sender != NOWHERE && (host[0] == '\0' || strcmp(host, "?") == 0))
 		host = r->endpoint[sender].host;
-	for (i = 0; i < r->endpoints; i++) {
-		if (strcmp(r->endpoint[i].host, host) == 0 && strcmp(r->endpoint[i].port, port) == 0)
-			return i;
-	}
-	if (r->endpoints == ENDPOINTS_MAX || host[0] == '\0' || strspn(host, letters) < strlen(host) ||
-	    strlen(host) >= sizeof(new.host) || !url_number(digits, 65535, &number) || number == 0)
+	if (host[0] == '\0' || strspn(host, letters) < strlen(host) || strlen(host) >= sizeof(new.host) ||
+	    !url_number(digits, 65535, &number) || number == 0)
 		return NOWHERE;
 	(void)snprintf(new.host, sizeof(new.host), "%s", host);
 	(void)snprintf(new.port, sizeof(new.port), "%u", (unsigned int)number & 0xffff);
+	for (i = 0; i < r->endpoints; i++) {
+		if (strcmp(r->endpoint[i].host, new.host) == 0 && strcmp(r->endpoint[i].port, new.port) == 0)
+			return i;
+	}
+	if (r->endpoints == ENDPOINTS_MAX)
+		return NOWHERE;
 	grown = array_room(r->endpoint, (size_t)r->endpoints + 1, &r->capacity, sizeof(*grown));
 	if (grown == NULL)
 		return NOWHERE;
