@@ -183,34 +183,22 @@ wait_for(struct channel *c, int fd, short events, int64_t at_us)
 	c->watch.at_us = at_us;
 }
 
-static void
-established(struct channel *c)
-{
-	c->state = CHANNEL_OPEN;
-	c->took_us = clock_now_us() - c->began_us;
-	set_watch(c);
-}
-
+/* The socket is connected: continue with TLS, if it is used. */
 static void
 shake_hands(struct channel *c)
 {
-	switch (tls_handshake(c->tls)) {
-	case IO_DONE:
-		established(c);
-		break;
-	case IO_WANTS_READ:
-		wait_for(c, c->fd, POLLIN, CLOCK_NEVER);
-		break;
-	case IO_WANTS_WRITE:
-		wait_for(c, c->fd, POLLOUT, CLOCK_NEVER);
-		break;
-	case IO_CLOSED:
+	const enum io_result result = c->tls != NULL ? tls_handshake(c->tls) : IO_DONE;
+
+	if (result == IO_DONE) {
+		c->state = CHANNEL_OPEN;
+		c->took_us = clock_now_us() - c->began_us;
+		set_watch(c);
+	} else if (result == IO_CLOSED)
 		fail_by_server(c, "the server closed the connection at the TLS handshake; does it speak TLS?", "");
-		break;
-	case IO_FAILED:
+	else if (result == IO_FAILED)
 		fail_by_tls(c);
-		break;
-	}
+	else
+		wait_for(c, c->fd, result == IO_WANTS_READ ? POLLIN : POLLOUT, CLOCK_NEVER);
 }
 
 /* Connecting has come to this state.  It waits by itself. */
@@ -229,15 +217,12 @@ take_socket(struct channel *c, enum connect_state state)
 		return;
 	c->fd = from->connected;
 	connect_stop(&c->connecting);
-	if (c->endpoint->tls == NULL) {
-		established(c);
-		return;
-	}
-	c->tls = tls_start(c->endpoint->tls, c->fd, c->endpoint->host);
-	if (c->tls != NULL)
-		shake_hands(c);
-	else
+	if (c->endpoint->tls != NULL)
+		c->tls = tls_start(c->endpoint->tls, c->fd, c->endpoint->host);
+	if (c->endpoint->tls != NULL && c->tls == NULL)
 		channel_fail(c, LOCAL, OUT_OF_MEMORY);
+	else
+		shake_hands(c);
 }
 
 void
