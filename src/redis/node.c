@@ -47,7 +47,6 @@ struct node {
 	struct route route;
 	struct watch timer; /* for postponed requests */
 	struct request *first;
-	int requests; /* number of them */
 };
 
 /* -- The requests ----------------------------------------------------------- */
@@ -70,7 +69,6 @@ drop(struct node *n, struct request *r)
 	while (*at != r)
 		at = &(*at)->next;
 	*at = r->next;
-	n->requests--;
 	reply_free(r->pending.result.reply);
 	free(r->bytes);
 	free(r);
@@ -109,13 +107,20 @@ fail(struct request *r, enum failure_kind kind, const char *why)
 	loop_post(((struct node *)r->pending.owner)->options.loop, &r->pending.task);
 }
 
-/* Send it again only after a while. */
+/* Queue it again; if there is a reason why it would fail now, it is sent only after a while. */
 static void
-postpone(struct request *r, const char *why)
+requeue(struct request *r, const char *why)
 {
-	r->unreachable = r->pending.result.reply == NULL;
-	r->not_before_us = clock_now_us() + POSTPONE_US;
-	reason_set(&r->pending.result.failure.reason, "%s", why);
+	struct result *const result = &r->pending.result;
+
+	r->state = REQUEST_QUEUED;
+	if (why != NULL) {
+		r->unreachable = result->reply == NULL;
+		r->not_before_us = clock_now_us() + POSTPONE_US;
+		reason_set(&result->failure.reason, "%s", why);
+	}
+	reply_free(result->reply);
+	result->reply = NULL;
 }
 
 /* Fail all queued requests.  passes: those that keep trying are postponed instead. */
@@ -128,7 +133,7 @@ fail_queued(struct node *n, enum failure_kind kind, const char *why, bool passes
 	reason_set(&copy, "%s", why);
 	for (r = n->first; r != NULL; r = r->next) {
 		if (r->state == REQUEST_QUEUED && passes && r->keeps_trying)
-			postpone(r, copy.text);
+			requeue(r, copy.text);
 		else if (r->state == REQUEST_QUEUED)
 			fail(r, kind, copy.text);
 	}
@@ -182,14 +187,6 @@ advance(struct node *n)
 	}
 }
 
-static void
-requeue(struct request *r)
-{
-	r->state = REQUEST_QUEUED;
-	reply_free(r->pending.result.reply);
-	r->pending.result.reply = NULL;
-}
-
 /* Has the request, which has a reply, been redirected by a server of a Cluster?  If so, it is queued again. */
 static bool
 redirect(struct request *r)
@@ -206,12 +203,8 @@ redirect(struct request *r)
 	where = route_redirect(&n->route, r->pending.result.reply, &r->target.asking);
 	if (where == REDIRECT_NONE)
 		return false;
-	r->redirects++;
-	if (where == REDIRECT_LATER) {
-		r->redirects = 0;
-		postpone(r, "the key's slot is moving to another server of the Cluster");
-	}
-	requeue(r);
+	r->redirects = where == REDIRECT_LATER ? 0 : r->redirects + 1;
+	requeue(r, where == REDIRECT_LATER ? "the key's slot is moving to another server of the Cluster" : NULL);
 	return true;
 }
 
@@ -225,25 +218,23 @@ resend(struct request *r)
 	const struct result *const got = &r->pending.result;
 	const bool early = r->keeps_trying && got->reply != NULL && route_is_early(got->reply);
 	struct reason why = got->failure.reason;
+	bool at_once;
 
 	if (r->once || (got->reply == NULL ? got->failure.kind == DENIED : !early))
 		return false;
-	if (got->reply == NULL && !r->resent &&
-	    ((server_was_closed(got) && got->failure.connected) || got->failure.kind == LOCAL))
-		; /* at once, a single time */
-	else if (r->keeps_trying && (early || server_was_closed(got))) {
-		if (early)
-			(void)text_quote(reply_text(got->reply), why.text, sizeof(why.text));
-		postpone(r, why.text);
-	} else
+	at_once = got->reply == NULL && !r->resent &&
+	    ((server_was_closed(got) && got->failure.connected) || got->failure.kind == LOCAL);
+	if (!at_once && !(r->keeps_trying && (early || server_was_closed(got))))
 		return false;
+	if (early)
+		(void)text_quote(reply_text(got->reply), why.text, sizeof(why.text));
 	r->resent = true;
 	if (got->reply == NULL && got->failure.sent) {
 		r->written = true;
 		if (r->again != 0)
 			r->bytes[r->again] = '1';
 	}
-	requeue(r);
+	requeue(r, at_once ? NULL : why.text);
 	return true;
 }
 
@@ -333,22 +324,22 @@ void
 node_send(struct node *n, const struct command *command, node_completion *completion, void *context)
 {
 	static const char full[] = "too many pending requests";
-	const bool fits = n->requests < REQUESTS_ROOM;
-	struct request *const r = fits ? calloc(1, sizeof(*r)) : NULL;
 	const char *const key = n->url.kind == URL_CLUSTER ? command->key : NULL;
-	struct request **end = &n->first;
+	struct request **end = &n->first, *r;
 	struct result failed = { .reply = NULL };
+	int before;
 
+	for (before = 0; *end != NULL; before++)
+		end = &(*end)->next;
+	r = before < REQUESTS_ROOM ? calloc(1, sizeof(*r)) : NULL;
 	if (r == NULL) {
-		failure_set(&failed.failure, fits ? LOCAL : FAILED, "%s", fits ? OUT_OF_MEMORY : full);
+		failure_set(&failed.failure, before < REQUESTS_ROOM ? LOCAL : FAILED, "%s",
+		    before < REQUESTS_ROOM ? OUT_OF_MEMORY : full);
 		if (completion != NULL)
 			completion(context, n->options.number, &failed);
 		return;
 	}
-	while (*end != NULL)
-		end = &(*end)->next;
 	*end = r;
-	n->requests++;
 	r->pending.task.run = answered;
 	r->pending.owner = n;
 	r->completion = completion;
@@ -363,7 +354,7 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 	r->bytes = command_encode(command, &r->length, &r->again);
 	if (command->needs_replicas && n->url.replicas > 0)
 		add_wait(r, &n->url);
-	if (n->requests > REQUESTS_MAX) {
+	if (before >= REQUESTS_MAX) {
 		fail(r, FAILED, full);
 		node_disconnect(n);
 	} else
