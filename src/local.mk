@@ -121,17 +121,14 @@ src_libdlock_a_SOURCES = \
 	src/zk/doctor.c \
 	src/zk/entry.c \
 	src/zk/entry.h \
+	src/zk/lease.c \
 	src/zk/look.c \
 	src/zk/metadata.c \
 	src/zk/metadata.h \
 	src/zk/queue.c \
 	src/zk/queue.h \
-	src/zk/release.c \
-	src/zk/renew.c \
 	src/zk/session.c \
 	src/zk/session.h \
-	src/zk/token.c \
-	src/zk/token.h \
 	src/zk/url.c \
 	src/zk/url.h \
 	src/zk/wire.c \

@@ -8,6 +8,8 @@
 #include "base/duration.h"
 #include "zk/backend.h"
 
+static const struct wait forever = { CLOCK_NEVER, -1 };
+
 #define LOOK_US 5000000 /* between two looks at the holder, by a waiter that does not watch it */
 
 /* One acquire operation. */
@@ -252,16 +254,51 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 	return code == ZK_OK && a->place->first ? confirm(a) : code;
 }
 
-/* -- The operation ---------------------------------------------------------- */
+/* -- Entering again ---------------------------------------------------------- */
 
-/* Leave the queue: end the session, and everything that it made. */
-static void
-leave(struct acquire *a)
+/*
+ * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, and any holder renews it.
+ * ST_NO: none of the caller's holds holds it.
+ */
+static enum status
+reenter(struct zk_backend *z, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
-	const struct wait limit = { CLOCK_NEVER, -1 };
+	struct entry *const e = &z->entry;
+	char hold[TOKEN_SIZE];
+	struct wait limit;
+	enum ownership ownership;
+	struct err ignored;
+	enum zk_code code = ZK_NO_NODE;
+	int i;
 
-	(void)session_close(&a->backend->session, &limit);
+	for (i = 0; i < args->holds && (code == ZK_NO_NODE || code == ZK_EXPIRED); i++) {
+		limit = session_limit(&z->session, &(struct wait){ CLOCK_NEVER, args->wait.interrupt_fd });
+		*lease = (struct lease){ .key = args->key };
+		memcpy(lease->token, args->hold[i].token, sizeof(lease->token));
+		if (!zk_adopt(z, lease, err))
+			continue; /* it may be the token of another service */
+		if (!token_new(hold))
+			return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+		(void)snprintf(e->added, sizeof(e->added), "%.*s", METADATA_HOLD_LENGTH, hold);
+		log_debug(&z->log, "entering the lock again");
+		code = session_retry(&z->session, entry_prove, e, &limit);
+		if (code == ZK_NO_NODE || code == ZK_EXPIRED)
+			(void)err_set(err, ST_NO, "gone");
+	}
+	if (code == ZK_NO_NODE || code == ZK_EXPIRED)
+		return ST_NO;
+	memcpy(e->token.hold, e->added, sizeof(e->added));
+	zk_fill_lease(z, args, lease);
+	if (code == ZK_OK && clock_now_us() < lease->valid_until_us)
+		return ST_OK;
+	/* The hold may have been written. */
+	(void)zk_release(&z->base, lease, 0, &ownership, &ignored);
+	if (code == ZK_OK)
+		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
+	return zk_error(z, code, err);
 }
+
+/* -- The operation ---------------------------------------------------------- */
 
 enum status
 zk_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
@@ -280,7 +317,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 	path_of_key(z->url.chroot, args->key, z->entry.lock);
 	if (path_is_reserved(z->entry.lock))
 		return err_set(err, ST_USAGE, "/zookeeper belongs to ZooKeeper itself; use another KEY, or a chroot");
-	status = zk_reenter(z, args, lease, err);
+	status = reenter(z, args, lease, err);
 	if (status != ST_NO || args->must_hold)
 		return status;
 	err->text[0] = '\0'; /* of holds that are gone: the report of a wait would show it */
@@ -292,7 +329,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 		 */
 		if (is_over(&a) || (code != ZK_EXPIRED && code != ZK_NO_NODE && !(a.waited && session_is_lost(code))))
 			break;
-		leave(&a);
+		(void)session_close(&z->session, &forever); /* it leaves the queue */
 		if (!session_pause(&z->session, &a.tries, &a.wait, &code))
 			break;
 	}
@@ -315,7 +352,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 	else
 		status = ST_OK;
 	if (status != ST_OK) {
-		leave(&a);
+		(void)session_close(&z->session, &forever); /* it leaves the queue */
 		return status;
 	}
 	(void)snprintf(answer, sizeof(answer), "granted, fence %" PRId64, z->entry.fence);

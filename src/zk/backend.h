@@ -58,9 +58,6 @@ enum ownership zk_look_owner(struct zk_backend *, const char *key);
 
 /* -- The operations --------------------------------------------------------- */
 
-/* Enter a lock again by one of the caller's holds; see service.acquire.  ST_NO: none of them holds it. */
-enum status zk_reenter(struct zk_backend *, const struct acquire_args *, struct lease *, struct err *);
-
 enum status zk_acquire(struct backend *, const struct acquire_args *, struct lease *, struct err *);
 enum status zk_renew(struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *);
 int zk_alert_fd(struct backend *);

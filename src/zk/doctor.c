@@ -203,29 +203,6 @@ zk_probe(struct backend *backend, struct probed *probed)
 /* -- The checks ------------------------------------------------------------- */
 
 static void
-judge_server(struct findings *r, const struct zk_facts *f)
-{
-	static const char whitelist[] = "allow the command srvr (4lw.commands.whitelist)";
-	const bool fits = r->ttl_ms >= f->ttl_least_ms && r->ttl_ms <= f->ttl_most_ms;
-	const bool version = f->version[0] != '\0', role = f->role[0] != '\0',
-		   alone = strcmp(f->role, "standalone") == 0;
-	char least[32], most[32];
-
-	r->check = "version";
-	finding_add(r, version ? GRADE_OK : GRADE_WARN, whitelist, "%s%s", version ? "ZooKeeper " : "",
-	    version ? f->version : "unknown");
-	r->check = "role";
-	finding_add(r, role && !alone ? GRADE_OK : GRADE_WARN,
-	    alone ? "use three or five servers: locks need this one server" : whitelist, "%s%s",
-	    role ? f->role : "unknown", alone ? ", no ensemble" : "");
-	r->check = "leases"; /* which lengths it grants */
-	finding_add(r, fits ? GRADE_OK : GRADE_WARN,
-	    "use another --ttl, or change minSessionTimeout and maxSessionTimeout", "from %s to %s",
-	    finding_show_ms(f->ttl_least_ms, least, sizeof(least)),
-	    finding_show_ms(f->ttl_most_ms, most, sizeof(most)));
-}
-
-static void
 judge_members(struct findings *r, int64_t members)
 {
 	r->check = "ensemble";
@@ -284,13 +261,32 @@ zk_doctor_judge(const struct zk_facts *f, struct findings *r)
 						      "use the user and the password that the nodes were made with, or "
 						      "another chroot" },
 		{ NULL, NULL } };
-	int i;
+	static const char whitelist[] = "allow the command srvr (4lw.commands.whitelist)";
+	const struct zk_facts *server;
+	bool version, role, alone, fits;
+	char least[32], most[32];
 
 	r->remedies = remedies;
-	for (i = 0; i < r->nodes; i++) {
-		finding_answer(r, &f[i].probed);
-		if (f[i].probed.up)
-			judge_server(r, &f[i]);
+	for (server = f; server < f + r->nodes; server++) {
+		finding_answer(r, &server->probed);
+		if (!server->probed.up)
+			continue;
+		version = server->version[0] != '\0';
+		role = server->role[0] != '\0';
+		alone = strcmp(server->role, "standalone") == 0;
+		fits = r->ttl_ms >= server->ttl_least_ms && r->ttl_ms <= server->ttl_most_ms;
+		r->check = "version";
+		finding_add(r, version ? GRADE_OK : GRADE_WARN, whitelist, "%s%s", version ? "ZooKeeper " : "",
+		    version ? server->version : "unknown");
+		r->check = "role";
+		finding_add(r, role && !alone ? GRADE_OK : GRADE_WARN,
+		    alone ? "use three or five servers: locks need this one server" : whitelist, "%s%s",
+		    role ? server->role : "unknown", alone ? ", no ensemble" : "");
+		r->check = "leases"; /* which lengths it grants */
+		finding_add(r, fits ? GRADE_OK : GRADE_WARN,
+		    "use another --ttl, or change minSessionTimeout and maxSessionTimeout", "from %s to %s",
+		    finding_show_ms(server->ttl_least_ms, least, sizeof(least)),
+		    finding_show_ms(server->ttl_most_ms, most, sizeof(most)));
 	}
 	r->node = NULL;
 	judge_ensemble(r, f);

@@ -266,7 +266,7 @@ entry_put_delete(struct entry *e)
 	struct wire_request node = { .op = WIRE_DELETE, .path = path, .argument = e->version };
 	int i;
 
-	wire_multi_begin(&s->out, ++s->xid);
+	wire_begin_request(&s->out, ++s->xid, WIRE_MULTI);
 	for (i = 0; i < NODES; i++) {
 		node_path(e, i, path);
 		wire_multi_put(&s->out, &node);
@@ -295,7 +295,7 @@ add(struct entry *e, const struct wait *wait)
 
 	e->metadata.ttl_ms = s->granted.length_ms;
 	metadata_write(&e->metadata, data);
-	wire_multi_begin(&s->out, ++s->xid);
+	wire_begin_request(&s->out, ++s->xid, WIRE_MULTI);
 	for (i = 0; i < NODES; i++) {
 		(void)snprintf(name, sizeof(name), "%s/%s%s", e->lock, e->name, kinds[i]);
 		wire_multi_put(&s->out, &node);

@@ -7,7 +7,6 @@
 #include "zk/metadata.h"
 #include "zk/queue.h"
 #include "zk/session.h"
-#include "zk/token.h"
 #include "zk/wire.h"
 
 /*

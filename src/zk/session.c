@@ -20,6 +20,8 @@
 #define POLL_PACKETS 100 /* at most are taken at once; the next call takes the rest */
 #define READ_SIZE 4096
 
+static const struct wait at_once = { 0, -1 };
+
 static const struct channel_words words = {
 	.refused = "; is ZooKeeper running there?",
 	.silent = "; it may have no leader, or too many connections of this host (maxClientCnxns): see dlock doctor",
@@ -267,15 +269,9 @@ session_limit(const struct session *s, const struct wait *wait)
 
 /* -- Packets that come in --------------------------------------------------- */
 
-/* The first fields of a packet that is no ConnectResponse. */
-struct header {
-	int32_t xid;
-	int32_t error;
-};
-
-/* Take the next packet.  ZK_OK: *header and *packet have it. */
+/* Take the next packet, which is no ConnectResponse.  ZK_OK: s->in_xid, s->in_error and *packet have it. */
 static enum zk_code
-take_packet(struct session *s, struct header *header, struct wire_in *packet, const struct wait *limit)
+take_packet(struct session *s, struct wire_in *packet, const struct wait *limit)
 {
 	struct watched *const watched[] = { &s->ours, &s->before };
 	const enum zk_code code = take(s, packet, limit);
@@ -284,12 +280,12 @@ take_packet(struct session *s, struct header *header, struct wire_in *packet, co
 
 	if (code != ZK_OK)
 		return code;
-	header->xid = wire_get_int(packet);
+	s->in_xid = wire_get_int(packet);
 	(void)wire_get_long(packet); /* zxid */
-	header->error = wire_get_int(packet);
+	s->in_error = wire_get_int(packet);
 	if (packet->bad)
 		return refuse(s);
-	if (header->xid == WIRE_XID_EVENT) {
+	if (s->in_xid == WIRE_XID_EVENT) {
 		event = wire_get_int(packet);
 		(void)wire_get_int(packet); /* the state of the session */
 		path = wire_get_text(packet);
@@ -298,33 +294,32 @@ take_packet(struct session *s, struct header *header, struct wire_in *packet, co
 			    memcmp(watched[i]->path, path.bytes, path.length) == 0)
 				watched[i]->event = event;
 		}
-	} else if (header->xid == s->ours.xid && header->error == ZK_NO_NODE)
+	} else if (s->in_xid == s->ours.xid && s->in_error == ZK_NO_NODE)
 		s->ours.event = WIRE_EVENT_DELETED;
-	else if (header->xid == WIRE_XID_AUTH && header->error != ZK_OK)
+	else if (s->in_xid == WIRE_XID_AUTH && s->in_error != ZK_OK)
 		return ZK_AUTH_FAILED;
 	/* The server answers one request so, whichever is the first, and closes the connection. */
-	return header->error == ZK_SASL_REQUIRED ? ZK_SASL_REQUIRED : ZK_OK;
+	return s->in_error == ZK_SASL_REQUIRED ? ZK_SASL_REQUIRED : ZK_OK;
 }
 
 enum zk_code
 session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct wait *wait)
 {
 	const struct wait limit = { clock_sooner(s->until_us, wait->until_us), wait->interrupt_fd };
-	struct header header;
 	enum zk_code code;
 
 	for (;;) {
-		code = take_packet(s, &header, body, &limit);
+		code = take_packet(s, body, &limit);
 		if (code != ZK_OK)
 			return code;
-		if (header.xid == xid)
+		if (s->in_xid == xid)
 			break;
 		if (clock_now_us() >= limit.until_us) {
 			reason_set(&s->tried.reason, "no answer in time");
 			return ZK_TIMEOUT;
 		}
 	}
-	return header.error > 0 ? ZK_SYSTEM_ERROR : (enum zk_code)header.error;
+	return s->in_error > 0 ? ZK_SYSTEM_ERROR : (enum zk_code)s->in_error;
 }
 
 enum zk_code
@@ -340,7 +335,6 @@ session_wait(struct session *s, const struct wait *wait)
 {
 	const int64_t length_us = (int64_t)s->granted.length_ms * 1000;
 	int64_t now = clock_now_us(), due = now + length_us / PINGS;
-	struct header header;
 	struct wire_in packet;
 	struct wait limit = *wait;
 	enum zk_code code = ZK_OK;
@@ -357,9 +351,9 @@ session_wait(struct session *s, const struct wait *wait)
 		}
 		limit.until_us = clock_sooner(due, wait->until_us);
 		if (code == ZK_OK)
-			code = take_packet(s, &header, &packet, &limit);
+			code = take_packet(s, &packet, &limit);
 		now = clock_now_us();
-		if (code == ZK_OK && header.xid == WIRE_XID_PING) {
+		if (code == ZK_OK && s->in_xid == WIRE_XID_PING) {
 			due = now + length_us / PINGS;
 			pinged = false;
 		} else if (code == ZK_TIMEOUT && !pinged)
@@ -371,14 +365,12 @@ session_wait(struct session *s, const struct wait *wait)
 enum zk_code
 session_poll(struct session *s)
 {
-	const struct wait at_once = { 0, -1 };
-	struct header header;
 	struct wire_in packet;
 	enum zk_code code;
 	int packets = 0;
 
 	do {
-		code = take_packet(s, &header, &packet, &at_once);
+		code = take_packet(s, &packet, &at_once);
 	} while (code == ZK_OK && ++packets < POLL_PACKETS);
 	return code == ZK_TIMEOUT ? ZK_OK : code;
 }
@@ -625,7 +617,6 @@ session_close(struct session *s, const struct wait *wait)
 void
 session_abandon(struct session *s)
 {
-	const struct wait at_once = { 0, -1 };
 
 	if (s->channel.state == CHANNEL_OPEN) {
 		wire_out_free(&s->out);

@@ -34,16 +34,6 @@ struct session {
 		int server;	      /* the one of the last connection */
 		struct reason reason; /* why the last function failed */
 	} tried;
-	/* Private. */
-	struct channel channel;
-	unsigned char *in; /* bytes that came in */
-	size_t in_length, in_capacity;
-	size_t in_taken;    /* of the packet that was taken last, at the start of them */
-	struct channel old; /* the connection before this one, until the session is proven */
-	bool begun;	    /* a ConnectRequest was put, and not sent yet */
-	bool accepted;	    /* a server accepted the last connection that was tried, */
-	bool silent;	    /* and sent nothing */
-	/* Public. */
 	int32_t xid; /* of the last request */
 	struct wire_out out;
 	int64_t timeout_us;	/* an exchange with a server takes no longer; 0: as long as the caller waits */
@@ -57,6 +47,16 @@ struct session {
 		int32_t xid;	  /* of the request that set the watch */
 		int32_t event;	  /* what has happened to it since then; 0: nothing */
 	} ours, before;
+	/* Private. */
+	struct channel channel;
+	unsigned char *in; /* bytes that came in */
+	size_t in_length, in_capacity;
+	size_t in_taken;	  /* of the packet that was taken last, at the start of them */
+	int32_t in_xid, in_error; /* its header */
+	struct channel old;	  /* the connection before this one, until the session is proven */
+	bool begun;		  /* a ConnectRequest was put, and not sent yet */
+	bool accepted;		  /* a server accepted the last connection that was tried, */
+	bool silent;		  /* and sent nothing */
 };
 
 /* The server was out of reach: another one may do. */

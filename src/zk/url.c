@@ -115,21 +115,6 @@ zk_url_is(const char *text)
 	    (strncmp(text, plain, sizeof(plain) - 1) == 0 || strncmp(text, secure, sizeof(secure) - 1) == 0);
 }
 
-static bool
-parse_servers(const char **at, struct zk_url *url)
-{
-	struct endpoint *server;
-
-	for (;; (*at)++) {
-		if (url->servers == ZK_SERVERS_MAX)
-			return false;
-		server = &url->server[url->servers++];
-		*at = url_address(*at, server->host, server->port, DEFAULT_PORT);
-		if (*at == NULL || **at != ',')
-			return *at != NULL;
-	}
-}
-
 /* Parse what follows the servers.  One slash at the end is ignored. */
 static bool
 parse_chroot(const char *at, struct zk_url *url)
@@ -146,37 +131,37 @@ parse_chroot(const char *at, struct zk_url *url)
 enum status
 zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 {
-	const char *at = text, *fault = NULL, *login;
-	char why[400], path[300];
 	struct text name;
-	int i;
+	const char *at = NULL, *login;
+	char why[400], path[300];
+	struct endpoint *server;
+	bool more = true;
 
 	memset(url, 0, sizeof(*url));
+	name = text_in(url->name, sizeof(url->name));
 	url->secure = strncmp(text, secure, sizeof(secure) - 1) == 0;
+	text_addf(&name, "%s", url->secure ? secure : plain);
 	if (zk_url_is(text))
 		at = url_login(strchr(text, '/') + 2, url->user, url->password);
-	if (at == text || at == NULL)
+	if (at != NULL && url->user[0] == '\0' && url->password[0] != '\0')
+		return url_refuse(text, "its password has no user", err);
+	while (at != NULL && more && url->servers < ZK_SERVERS_MAX) {
+		server = &url->server[url->servers++];
+		at = url_address(at, server->host, server->port, DEFAULT_PORT);
+		url_show_address(server->host, server->port, &name);
+		more = at != NULL && *at == ',';
+		if (more)
+			text_add(&name, at++, 1);
+	}
+	if (at == NULL)
 		return url_refuse(text, url_find_fault(text, true), err);
-	if (url->user[0] == '\0' && url->password[0] != '\0')
-		fault = "its password has no user";
-	else if (!parse_servers(&at, url)) {
-		if (at == NULL)
-			return url_refuse(text, url_find_fault(text, true), err);
-		fault = "it has too many servers";
-	} else if (!parse_chroot(at, url)) {
+	if (more)
+		return url_refuse(text, "it has too many servers", err);
+	if (!parse_chroot(at, url)) {
 		login = strrchr(at, '@'); /* what is before it may belong to a password */
 		(void)snprintf(why, sizeof(why), "ZooKeeper does not allow locks at its path %s",
 		    text_show(login != NULL ? login + 1 : at, path, sizeof(path)));
-		fault = why;
-	}
-	if (fault != NULL)
-		return url_refuse(text, fault, err);
-	name = text_in(url->name, sizeof(url->name));
-	text_addf(&name, "%s", url->secure ? secure : plain);
-	for (i = 0; i < url->servers; i++) {
-		if (i > 0)
-			text_add(&name, ",", 1);
-		url_show_address(url->server[i].host, url->server[i].port, &name);
+		return url_refuse(text, why, err);
 	}
 	text_add_shown(&name, url->chroot, strlen(url->chroot));
 	return ST_OK;

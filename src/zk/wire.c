@@ -75,8 +75,8 @@ begin(struct wire_out *o)
 	put_int(o, 0);
 }
 
-static void
-begin_request(struct wire_out *o, int32_t xid, enum wire_op op)
+void
+wire_begin_request(struct wire_out *o, int32_t xid, enum wire_op op)
 {
 	begin(o);
 	put_int(o, xid);
@@ -110,7 +110,7 @@ wire_put_auth(struct wire_out *o, const char *user, const char *password)
 {
 	const size_t length = strlen(user) + 1 + strlen(password);
 
-	begin_request(o, WIRE_XID_AUTH, WIRE_AUTH);
+	wire_begin_request(o, WIRE_XID_AUTH, WIRE_AUTH);
 	put_int(o, 0);
 	put_text(o, "digest");
 	put_int(o, (int32_t)length);
@@ -155,37 +155,26 @@ put_body(struct wire_out *o, const struct wire_request *r)
 void
 wire_put(struct wire_out *o, int32_t xid, const struct wire_request *r)
 {
-	begin_request(o, xid, r->op);
+	wire_begin_request(o, xid, r->op);
 	put_body(o, r);
 	end(o);
-}
-
-/* The header of an operation in a transaction. */
-static void
-put_step(struct wire_out *o, int32_t op, bool last)
-{
-	put_int(o, op);
-	put_number(o, last, 1);
-	put_int(o, -1);
-}
-
-void
-wire_multi_begin(struct wire_out *o, int32_t xid)
-{
-	begin_request(o, xid, WIRE_MULTI);
 }
 
 void
 wire_multi_put(struct wire_out *o, const struct wire_request *r)
 {
-	put_step(o, r->op, false);
+	put_int(o, (int32_t)r->op);
+	put_number(o, false, 1); /* not the last */
+	put_int(o, -1);
 	put_body(o, r);
 }
 
 void
 wire_multi_end(struct wire_out *o)
 {
-	put_step(o, -1, true);
+	put_int(o, -1);
+	put_number(o, true, 1);
+	put_int(o, -1);
 	end(o);
 }
 

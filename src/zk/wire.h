@@ -118,8 +118,8 @@ struct wire_request {
 };
 void wire_put(struct wire_out *, int32_t xid, const struct wire_request *);
 
-/* A transaction: begin, its create, delete and setData in their order, end. */
-void wire_multi_begin(struct wire_out *, int32_t xid);
+/* A transaction: begin with WIRE_MULTI, its create, delete and setData in their order, end. */
+void wire_begin_request(struct wire_out *, int32_t xid, enum wire_op);
 void wire_multi_put(struct wire_out *, const struct wire_request *);
 void wire_multi_end(struct wire_out *);
 

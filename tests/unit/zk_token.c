@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "zk/token.h"
+#include "zk/metadata.h"
 
 #include "tap.h"
 

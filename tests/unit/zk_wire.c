@@ -57,7 +57,7 @@ TEST(creating)
 	    "00000041 00000001 00000013 00000002 2f61 00000000 00000002 0000001f 00000004 61757468 00000000 00000001 "
 	    "00000005 776f726c64 00000006 616e796f6e65 00000004",
 	    "a container with an ACL");
-	wire_multi_begin(&o, 2);
+	wire_begin_request(&o, 2, WIRE_MULTI);
 	wire_multi_put(&o, &node);
 	wire_multi_put(&o, &gone);
 	wire_multi_end(&o);

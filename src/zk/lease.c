@@ -1,12 +1,85 @@
 /* SPDX-License-Identifier: MIT */
+/* What happens to a lock that is held: its renewal, its release, its break. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "zk/backend.h"
 
 #define REPORTS_US 1200000 /* half a tick, which is mostly 2 s long, and a little */
 #define TRIES_MAX 16	   /* other holds may change the data between our read and our write */
+
+/* -- Renewing ---------------------------------------------------------------- */
+
+enum status
+zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
+    struct err *err)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	struct wait round;
+	enum zk_code code;
+	char length[32];
+
+	if (!zk_adopt(z, lease, err))
+		return ST_USAGE;
+	if (lease->ttl_ms != 0 && lease->owner == NULL && lease->ttl_ms != z->session.granted.length_ms) {
+		duration_show(z->session.granted.length_ms, length, sizeof(length));
+		return err_set(err, ST_USAGE, "the length of a ZooKeeper lease cannot be changed; it is %s", length);
+	}
+	log_debug(&z->log, "renewing the lease");
+	round = session_limit(&z->session, limit);
+	code = session_retry(&z->session, entry_prove, &z->entry, &round);
+	if (code == ZK_NO_NODE || code == ZK_EXPIRED) {
+		/* A supervisor must know at once: it does not look for the new owner. */
+		renewed->ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
+		if (renewed->ownership != OWNED_BY_ANOTHER && code != ZK_EXPIRED)
+			renewed->ownership = OWNED_NO_MORE;
+		return loss_error(renewed->ownership, err);
+	}
+	if (code != ZK_OK)
+		return zk_error(z, code, err);
+	session_log(&z->session, "done", "");
+	lease->ttl_ms = z->session.granted.length_ms;
+	renewed->sent_us = z->session.connected_us;
+	renewed->valid_until_us = z->session.valid_until_us;
+	renewed->ownership = OWNED;
+	return ST_OK;
+}
+
+int
+zk_alert_fd(struct backend *backend)
+{
+	const struct zk_backend *z = (const struct zk_backend *)backend;
+
+	return session_fd(&z->session);
+}
+
+/*
+ * The data of the lock node changes when another process enters the lock again.  That is no reason to renew, but the
+ * watch must be set again.
+ *
+ * The end of the connection means nothing either, but without one a break is not noticed, so a renewal makes a new one.
+ * If the lock was entered again, another process renews the session as well, and each renewal ends the connection of
+ * the other: then the next one is made when it is due.
+ */
+bool
+zk_alerted(struct backend *backend)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	struct session *const s = &z->session;
+	const struct wait at_once = { 0, -1 };
+	enum zk_code code = session_poll(s);
+
+	if (code == ZK_OK && s->ours.event == WIRE_EVENT_CHANGED) {
+		(void)session_put_watch(s, &s->ours, z->entry.path);
+		code = session_send(s, &at_once);
+	}
+	if (code == ZK_OK)
+		return s->ours.event != 0;
+	session_disconnect(s);
+	return metadata_holds(&z->entry.metadata) == 1;
+}
 
 /* -- Releasing --------------------------------------------------------------- */
 
@@ -204,37 +277,6 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 
 static const struct wait forever = { CLOCK_NEVER, -1 };
 
-/*
- * Make the record, which the node of the KEY keeps as long as it is there.  Data that is not dlock's, or that we may not
- * read, belongs to somebody else, and stays.
- */
-static enum zk_code
-prepare_record(struct session *s, const struct break_args *args, const char *lock, char record[METADATA_SIZE],
-    int32_t *version)
-{
-	struct metadata m, broken = { .holds = 0 };
-	struct wire_text data;
-	struct wire_stat stat;
-	struct wire_in body;
-	enum zk_code code;
-	int32_t xid;
-
-	(void)session_put_path(s, WIRE_SYNC, lock);
-	xid = session_put_path(s, WIRE_GET_DATA, lock);
-	code = session_call(s, xid, &body, &forever);
-	if (code != ZK_OK || args->by == NULL || args->holder->token[0] == '\0')
-		return code == ZK_NO_AUTH ? ZK_OK : code;
-	data = wire_get_text(&body);
-	stat = wire_get_stat(&body);
-	if (body.bad || (data.length > 0 && !metadata_read(data.bytes, data.length, &m)))
-		return ZK_OK;
-	(void)snprintf(broken.owner, sizeof(broken.owner), "%s", args->by);
-	(void)snprintf(broken.broken, sizeof(broken.broken), "%.*s", TOKEN_LENGTH, args->holder->token);
-	*version = stat.version;
-	metadata_write(&broken, record);
-	return ZK_OK;
-}
-
 /* Delete the first entry if its first node is the one that was looked at, as its number tells, which never comes again. */
 static enum zk_code
 delete_head(struct session *s, const struct break_args *args, const char *lock, const char *record, int32_t version)
@@ -260,7 +302,7 @@ delete_head(struct session *s, const struct break_args *args, const char *lock, 
 		code = ZK_NO_NODE;
 	if (code != ZK_OK)
 		goto out;
-	wire_multi_begin(&s->out, ++s->xid);
+	wire_begin_request(&s->out, ++s->xid, WIRE_MULTI);
 	for (i = 0; i < queue.count; i++) {
 		if (queue_is_same(&queue, i, 0) && queue_path(&queue, i, lock, path))
 			wire_multi_put(&s->out, &step);
@@ -277,22 +319,39 @@ out:
 	return code;
 }
 
+/*
+ * The record of who broke the lock is kept by the node of the KEY, as long as it is there.  Data that is not dlock's, or
+ * that we may not read, belongs to somebody else, and stays.
+ */
 enum status
 zk_break(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	char lock[PATH_LOCK_SIZE], record[METADATA_SIZE] = ""; /* to be written: who broke it; "": nothing */
-	int32_t version = 0;
+	struct metadata m, broken = { .holds = 0 };
+	char lock[PATH_LOCK_SIZE], record[METADATA_SIZE] = ""; /* "": none is written */
+	struct wire_stat stat = { .version = 0 };
+	struct wire_text data;
+	struct wire_in body;
 	enum zk_code code;
 
 	path_of_key(z->url.chroot, args->key, lock);
 	code = zk_look_begin(z, &forever);
-	if (code == ZK_OK)
-		code = prepare_record(&z->look, args, lock, record, &version);
-	if (code == ZK_OK)
-		code = delete_head(&z->look, args, lock, record, version);
+	if (code == ZK_OK) {
+		(void)session_put_path(&z->look, WIRE_SYNC, lock);
+		code = session_call(&z->look, session_put_path(&z->look, WIRE_GET_DATA, lock), &body, &forever);
+	}
+	if (code == ZK_OK && args->by != NULL && args->holder->token[0] != '\0') {
+		data = wire_get_text(&body);
+		stat = wire_get_stat(&body);
+		(void)snprintf(broken.owner, sizeof(broken.owner), "%s", args->by);
+		(void)snprintf(broken.broken, sizeof(broken.broken), "%.*s", TOKEN_LENGTH, args->holder->token);
+		if (!body.bad && (data.length == 0 || metadata_read(data.bytes, data.length, &m)))
+			metadata_write(&broken, record);
+	}
+	if (code == ZK_OK || code == ZK_NO_AUTH)
+		code = delete_head(&z->look, args, lock, record, stat.version);
 	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && record[0] != '\0')
-		code = delete_head(&z->look, args, lock, "", version); /* that was the matter */
+		code = delete_head(&z->look, args, lock, "", 0); /* that was the matter */
 	zk_look_end(z, code);
 	*ownership = OWNED;
 	if (code == ZK_OK)
