@@ -34,15 +34,19 @@ process_read(pid_t pid, const char *file, char *text, size_t size)
 bool
 process_stat(pid_t pid, uint64_t field[STAT_FIELDS])
 {
-	char line[1024], *rest, *word;
-	int i;
+	char line[1024], *at;
+	int i = 0;
 
 	memset(field, 0, STAT_FIELDS * sizeof(field[0]));
 	if (!process_read(pid, "stat", line, sizeof(line)))
 		return false;
-	rest = strrchr(line, ')'); /* the name, in field 2, may be anything */
-	for (i = 2; i < STAT_FIELDS && rest != NULL && (word = strtok_r(rest, " ", &rest)) != NULL; i++)
-		field[i] = i == STAT_STATE ? (unsigned char)word[0] : strtoull(word, NULL, 10);
+	at = strrchr(line, ')'); /* the name, in field 2, may be anything */
+	if (at != NULL && at[1] == ' ' && at[2] != '\0') {
+		field[STAT_STATE] = (unsigned char)at[2];
+		at += 3;
+		for (i = STAT_STATE + 1; i < STAT_FIELDS && *at == ' '; i++)
+			field[i] = strtoull(at, &at, 10);
+	}
 	errno = EINVAL; /* for a line that is too short */
 	return i == STAT_FIELDS;
 }
