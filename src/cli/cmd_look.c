@@ -37,8 +37,7 @@ struct display {
 	/* Show one lock.  ST_NO: the answer for it is no. */
 	enum status (*show)(struct display *, const char *key, const struct record *);
 
-	struct record *record; /* of locks that are looked at together */
-	char *key[LOOK_COUNT_MAX];
+	struct names keys; /* of locks that are looked at together */
 	bool even_if_free;
 
 	bool one_key;	    /* a single key was given */
@@ -164,33 +163,31 @@ show_record(struct display *d, const struct record *r)
 static void
 show_keys(struct display *d)
 {
-	enum status status = ST_OK;
+	struct record *const record = d->keys.count > 0 ? calloc(d->keys.count, sizeof(*record)) : NULL;
 	int i;
 
+	d->look.count = (int)d->keys.count;
+	if (d->look.count > 0 && record == NULL)
+		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
+	for (i = 0; i < d->look.count && record != NULL; i++)
+		record[i].key = d->keys.at[i];
 	if (d->look.count > 0 && d->failed == ST_OK)
-		status = d->backend->service->look(d->backend, &d->look, d->record, &d->err);
-	for (i = 0; i < d->look.count; i++) {
-		if (status == ST_OK)
-			show_record(d, &d->record[i]);
-		record_free(&d->record[i]);
-		free(d->key[i]);
-		memset(&d->record[i], 0, sizeof(d->record[i]));
+		d->failed = d->backend->service->look(d->backend, &d->look, record, &d->err);
+	for (i = 0; i < d->look.count && record != NULL; i++) {
+		show_record(d, &record[i]);
+		record_free(&record[i]);
 	}
-	d->look.count = 0;
-	if (status != ST_OK)
-		d->failed = status;
+	free(record);
+	names_free(&d->keys);
 }
 
 /* Add a key; false if no more are wanted. */
 static bool
 add_key(struct display *d, const char *full_key)
 {
-	const int i = d->look.count;
-
-	d->record[i].key = d->key[i] = strdup(full_key);
-	if (d->key[i] == NULL)
+	if (!names_add(&d->keys, full_key))
 		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
-	else if (++d->look.count == LOOK_COUNT_MAX)
+	else if (d->keys.count == LOOK_COUNT_MAX)
 		show_keys(d);
 	return d->failed == ST_OK && (d->most == 0 || d->shown < d->most);
 }
@@ -475,12 +472,7 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 		status = setup_service(inv, &d->backend, err);
 	if (status != ST_OK)
 		return status;
-	d->record = calloc(LOOK_COUNT_MAX, sizeof(*d->record));
-	if (d->record == NULL)
-		status = err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	else
-		status = o->watch ? watch(d, err) : show_all(d, err);
-	free(d->record);
+	status = o->watch ? watch(d, err) : show_all(d, err);
 	d->backend->service->close(d->backend);
 	return output_end_page(status, err);
 }
