@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "cli/command.h"
-#include "cli/completion.h"
 #include "cli/output.h"
 #include "cli/setup.h"
 #include "run/signals.h"
@@ -75,7 +74,7 @@ main(int argc, char **argv)
 	int code;
 
 	if (argc > 1 && strcmp(argv[1], "--complete") == 0) {
-		completion_print(argv + 2);
+		command_complete(argv + 2);
 		return ST_OK;
 	}
 	occupy_standard_descriptors();

@@ -27,11 +27,7 @@ src_libdlock_a_SOURCES = \
 	src/cli/cmd_token.c \
 	src/cli/command.c \
 	src/cli/command.h \
-	src/cli/completion.c \
-	src/cli/completion.h \
 	src/cli/invocation.c \
-	src/cli/label.c \
-	src/cli/label.h \
 	src/cli/layout.c \
 	src/cli/layout.h \
 	src/cli/option.c \

@@ -2,7 +2,7 @@
 #
 # Completion of dlock for fish 3 and 4.
 #
-# dlock itself says what may stand at the cursor: see src/cli/completion.h.
+# dlock itself says what may stand at the cursor: see src/cli/command.h.
 
 function __dlock_complete -d "Complete a command line of dlock"
     set -l words (commandline -opc)

@@ -2,7 +2,6 @@
 #ifndef DLOCK_CLI_COMMAND_H
 #define DLOCK_CLI_COMMAND_H
 #include <signal.h>
-#include <stdio.h>
 
 #include "base/err.h"
 #include "cli/option.h"
@@ -54,6 +53,14 @@ const struct command *command_find(const char *name);
 enum status command_unknown(const char *name, struct err *);
 
 enum status cmd_run(struct invocation *, struct err *);
+
+/*
+ * The default label of a lock: the base name of the command, without what precedes it: NAME=VALUE, wrappers such as nice
+ * or sudo with their options, and an inner `dlock run`.  "" unless it is a single word of letters, digits and _ . / + -:
+ * everybody can read a label, and anything else may be a password.  `shell`: argv[0] is a line for sh -c.
+ */
+void cmd_run_label(char *const *argv, bool shell, char label[LABEL_MAX + 1]);
+
 enum status cmd_acquire(struct invocation *, struct err *);
 
 /* If acquire --export fails with an exit status: what makes its eval fail, too. */
@@ -68,6 +75,20 @@ enum status cmd_config(struct invocation *, struct err *);
 
 /* The help, generated from the option and command tables, at most 80 columns wide; also for --help and --version. */
 enum status cmd_help(struct invocation *, struct err *);
+
+/*
+ * What a shell offers at the cursor, for the scripts in completions: `dlock --complete N WORD...` with all words of the line
+ * behind dlock, of which the Nth, from 0 on, ends at the cursor.  The first line that is printed says what follows:
+ *
+ *	options, commands	lines of a word, a tab, and what it means
+ *	values, keys		lines of a word
+ *	list			the same, and a word may go on with a comma
+ *	files, programs		nothing: the shell knows them; after "--name=" they are the rest of the word
+ *	command N		nothing: the words from the Nth on are a command of their own
+ *
+ * Nothing is printed if there is nothing to offer.
+ */
+void command_complete(char **argv);
 
 /*
  * The words of a command line, one after the other.  A loop over them parses the command line; others look for the

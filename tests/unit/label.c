@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/label.h"
+#include "cli/command.h"
 
 #include "tap.h"
 
 /* Words that are separated by |, and their label. */
-static const char *const commands[][2] = {
+static const char *const plain[][2] = {
 	{ "job", "job" },
 	{ "/usr/bin/job|secret", "job" },
 	{ "my prog/job", "job" },
@@ -75,18 +75,18 @@ TEST(labels)
 	char text[256], *argv[32], *rest, label[LABEL_MAX + 1];
 	size_t i, words;
 
-	for (i = 0; i < COUNT(commands); i++) {
-		(void)snprintf(text, sizeof(text), "%s", commands[i][0]);
+	for (i = 0; i < COUNT(plain); i++) {
+		(void)snprintf(text, sizeof(text), "%s", plain[i][0]);
 		for (words = 0, rest = text; (argv[words] = strsep(&rest, "|")) != NULL; words++)
 			;
-		label_default(argv, false, label);
-		is_str(label, commands[i][1], "%s", commands[i][0]);
+		cmd_run_label(argv, false, label);
+		is_str(label, plain[i][1], "%s", plain[i][0]);
 	}
 	for (i = 0; i < COUNT(lines); i++) {
 		(void)snprintf(text, sizeof(text), "%s", lines[i][0]);
 		argv[0] = text;
 		argv[1] = NULL;
-		label_default(argv, true, label);
+		cmd_run_label(argv, true, label);
 		is_str(label, lines[i][1], "-c '%s'", lines[i][0]);
 	}
 }
