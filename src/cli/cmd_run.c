@@ -60,9 +60,10 @@ cut(const char *line, struct line *w)
 {
 	static const char blanks[] = " \t\n";
 	size_t count = 0;
-	char *rest = w->text, *word;
+	char *rest, *word;
 
 	(void)snprintf(w->text, sizeof(w->text), "%s", line);
+	rest = w->text;
 	while (count + 1 < sizeof(w->word) / sizeof(w->word[0]) && (word = strtok_r(rest, blanks, &rest)) != NULL &&
 	    strpbrk(word, "'\"\\`$(){}[]<>;&|*?!#~") == NULL)
 		w->word[count++] = word;

@@ -227,7 +227,7 @@ announce_release(const char *token)
 	char word;
 
 	/* The name may be that of another user, who accepts nothing. */
-	while (!(connected = connect(fd, (struct sockaddr *)&name, length) == 0) && errno == EAGAIN &&
+	while (!(connected = (connect(fd, (struct sockaddr *)&name, length) == 0)) && errno == EAGAIN &&
 	    clock_now_us() < until)
 		(void)poll(NULL, 0, 10);
 	if (connected && is_same_user(fd) && send(fd, token, strlen(token), MSG_NOSIGNAL) > 0) {
@@ -392,7 +392,6 @@ cmd_acquire(struct invocation *inv, struct err *err)
 {
 	struct keeper k; /* large: only what is needed is set */
 	struct acquisition *const a = &k.acquisition;
-	const bool keeps = inv->options.keep_pid != 0;
 	enum status status = ST_OK;
 	enum ownership ownership;
 	struct err ignored;
@@ -405,7 +404,7 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	k.inv = inv;
 	k.caller_fd = k.socket = k.releaser = -1;
 	a->backend = NULL;
-	if (keeps) {
+	if (inv->options.keep_pid != 0) {
 		status = start_keeper(&k, err);
 		if (k.caller_fd < 0)
 			return status;
@@ -416,7 +415,7 @@ cmd_acquire(struct invocation *inv, struct err *err)
 		status = acquisition_acquire(a, inv, err);
 		if (status != ST_OK)
 			print_refusal(inv, a, status);
-		else if (keeps)
+		else if (k.caller_fd >= 0)
 			status = keep(&k, err);
 		else if ((status = print_lock(inv, a, err)) != ST_OK) /* nobody has the token */
 			err_suffix(err,

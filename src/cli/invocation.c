@@ -212,11 +212,12 @@ read_words(struct invocation *inv, char **argv, struct err *err)
 	struct words w = { .next = argv };
 	enum status status = ST_OK, ended;
 	bool token, sane = true; /* all words were understood so far */
-	struct err ignored, *why = err;
+	struct err ignored = { "" }, *why;
 	enum word kind;
 
 	inv->options.reading = (struct source){ .origin = ORIGIN_LINE };
 	while ((kind = words_next(&w)) != WORD_END) {
+		why = status == ST_OK ? err : &ignored;
 		ended = ST_OK;
 		if (kind == WORD_OPTION) {
 			token = w.spec->offset == offsetof(struct options, token);
@@ -235,10 +236,8 @@ read_words(struct invocation *inv, char **argv, struct err *err)
 			if (kind == WORD_MISPLACED) /* it is no KEY */
 				inv->operands = 0;
 		}
-		if (ended != ST_OK && why == err) {
+		if (status == ST_OK)
 			status = ended;
-			why = &ignored;
-		}
 	}
 	inv->operand[inv->operands] = NULL;
 	return status;

@@ -240,7 +240,8 @@ fit_to_terminal(struct layout *l)
 		if (total_width(l) <= l->width || (c = dispensable(l, false)) < 0)
 			break;
 		l->dropped[c] = true;
-		l->dropped[c - 1] |= l->column[c - 1].kind == LAYOUT_LEAD;
+		if (c > 0 && l->column[c - 1].kind == LAYOUT_LEAD)
+			l->dropped[c - 1] = true;
 		fit_to_content(l);
 	}
 	for (c = 0; c < l->columns && total_width(l) > l->width; c++)

@@ -269,12 +269,11 @@ set_value(struct options *o, const struct option_spec *spec, const struct source
 
 	if (spec->given_offset != 0)
 		*(bool *)((char *)o + spec->given_offset) = true;
-	if (spec->argument != NULL && value == NULL)
+	if (spec->kind == OPTION_FLAG)
+		*(bool *)at = value == NULL || strcmp(value, "0") != 0;
+	if (spec->kind == OPTION_FLAG || value == NULL)
 		return ST_OK;
 	switch (spec->kind) {
-	case OPTION_FLAG:
-		*(bool *)at = value == NULL || strcmp(value, "0") != 0;
-		return ST_OK;
 	case OPTION_TEXT:
 		*(const char **)at = value;
 		fits = (int64_t)strlen(value) >= spec->least;
@@ -285,6 +284,7 @@ set_value(struct options *o, const struct option_spec *spec, const struct source
 	case OPTION_WAIT:
 	case OPTION_GUARD:
 		return set_duration(at, spec, value, err);
+	case OPTION_FLAG:
 	case OPTION_NO_WAIT:
 		break;
 	case OPTION_EXIT_CODE:
