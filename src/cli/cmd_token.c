@@ -398,7 +398,7 @@ cmd_acquire(struct invocation *inv, struct err *err)
 
 	if (inv->options.json && inv->options.export_lines)
 		return err_set(err, ST_USAGE, "--export and --json cannot be used together");
-	if (inv->options.slots > 0 && !inv->options.json && !inv->options.export_lines && !keeps)
+	if (inv->options.slots > 0 && !inv->options.json && !inv->options.export_lines && inv->options.keep_pid == 0)
 		return err_set(err, ST_USAGE,
 		    "--slots needs --export, --json or --keep: a token alone does not name the slot");
 	k.inv = inv;
