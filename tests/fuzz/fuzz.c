@@ -61,13 +61,12 @@ input_number(struct input *in)
 		(int64_t)1 << 53, (int64_t)1 << 50, (int64_t)1 << 32, INT32_MAX, INT64_C(1800000000000000) };
 	const unsigned int first = input_byte(in);
 	uint64_t number = 0;
-	int i;
 
 	if (first < 0xe0)
 		return (int64_t)first;
 	if (first - 0xe0 < sizeof(borders) / sizeof(borders[0]))
 		return borders[first - 0xe0];
-	for (i = 0; i < (first < 0xf8 ? 3 : 8); i++)
+	for (int i = 0; i < (first < 0xf8 ? 3 : 8); i++)
 		number = number << 8 | input_byte(in);
 	return (int64_t)number;
 }
@@ -118,7 +117,7 @@ character(const unsigned char *s, unsigned long *code)
 		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
 	};
 	static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-	size_t row, i;
+	size_t row;
 
 	for (row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
 		if (s[0] >= rows[row].first && s[0] <= rows[row].last)
@@ -127,7 +126,7 @@ character(const unsigned char *s, unsigned long *code)
 	if (row == sizeof(rows) / sizeof(rows[0]))
 		return 0;
 	*code = s[0] & masks[rows[row].length];
-	for (i = 1; i < rows[row].length; i++) {
+	for (size_t i = 1; i < rows[row].length; i++) {
 		if (s[i] < (i == 1 ? rows[row].low : 0x80) || s[i] > (i == 1 ? rows[row].high : 0xbf))
 			return 0;
 		*code = *code << 6 | (s[i] & 0x3f);

@@ -71,9 +71,8 @@ static void
 encode(const char *bytes, size_t length)
 {
 	const char *found;
-	size_t i;
 
-	for (i = 0; i < length; i++) {
+	for (size_t i = 0; i < length; i++) {
 		found = memchr(bytes_of_marks, bytes[i], sizeof(bytes_of_marks));
 		if (found != NULL)
 			printf("\\%c", marks[found - bytes_of_marks]);
@@ -174,9 +173,8 @@ go_through_files(int files, char **paths, bool pack)
 {
 	size_t length;
 	char *bytes;
-	int i;
 
-	for (i = 0; i < files; i++) {
+	for (int i = 0; i < files; i++) {
 		length = read_file(paths[i], &bytes);
 		if (pack)
 			encode(bytes, length);

@@ -23,9 +23,7 @@ servers_begin(struct input *in)
 void
 servers_forget(void)
 {
-	int i;
-
-	for (i = 0; i < SERVERS_MOST; i++) {
+	for (int i = 0; i < SERVERS_MOST; i++) {
 		servers[i].faithful = true;
 		servers[i].notes = 0;
 	}
@@ -234,15 +232,13 @@ add_slots(struct saying *s, unsigned int how)
 static void
 add_page(struct saying *s, unsigned int how)
 {
-	unsigned int i;
-
 	add(s, "*2\r\n");
 	if (how % 2 == 0)
 		add_text(s, "0");
 	else
 		add_any_text(s);
 	add(s, "*%u\r\n", how / 2);
-	for (i = 0; i < how / 2; i++)
+	for (unsigned int i = 0; i < how / 2; i++)
 		add_any_text(s);
 }
 

@@ -64,9 +64,9 @@ check_err(enum status status, const struct err *err)
 static int
 count_notes(const char *token, size_t member)
 {
-	int i, sum = 0;
+	int sum = 0;
 
-	for (i = 0; i < game.nodes; i++)
+	for (int i = 0; i < game.nodes; i++)
 		sum += servers[i].wild || *(const bool *)((char *)servers_note(&servers[i], token) + member);
 	return sum;
 }
@@ -82,12 +82,10 @@ check_majority(const char *token, size_t member, const char *what)
 static void
 check_undone(const char *but)
 {
-	int i, j;
-
-	for (i = 0; i < game.nodes && !game.services; i++) {
+	for (int i = 0; i < game.nodes && !game.services; i++) {
 		const struct server *const s = &servers[i];
 
-		for (j = 0; j < s->notes && s->faithful && !s->wild; j++) {
+		for (int j = 0; j < s->notes && s->faithful && !s->wild; j++) {
 			const struct note *const n = &s->note[j];
 
 			must(!n->granted || n->undone || n->released || (but != NULL && strcmp(n->token, but) == 0),
@@ -115,12 +113,12 @@ check_holder(const struct holder *h)
 static void
 check_view(const struct record *v)
 {
-	int i, replied = 0;
+	int replied = 0;
 
-	for (i = 0; i < v->holders; i++)
+	for (int i = 0; i < v->holders; i++)
 		check_holder(&v->holder[i]);
 	must(v->nodes == game.nodes && v->agreeing >= 0 && v->agreeing <= v->nodes, "%d nodes", v->nodes);
-	for (i = 0; i < v->nodes; i++) {
+	for (int i = 0; i < v->nodes; i++) {
 		replied += v->node[i].state != LOCK_UNKNOWN;
 		must(v->node[i].state != LOCK_UNKNOWN || is_sentence(v->node[i].reason.text), "node %d: %s", i,
 		    v->node[i].reason.text);
@@ -197,8 +195,6 @@ try_look(unsigned int what, int interrupt_fd)
 	const struct look_args args = { what, state ? 2 : 1, { CLOCK_NEVER, interrupt_fd }, NULL };
 	struct err err = { "" };
 	enum status status;
-	size_t k;
-	int i;
 
 	memset(record, 0, sizeof(record));
 	record[0].key = "a";
@@ -207,7 +203,7 @@ try_look(unsigned int what, int interrupt_fd)
 	status = game.backend->service->look(game.backend, &args, record, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
-	for (i = 0; i < args.count; i++) {
+	for (int i = 0; i < args.count; i++) {
 		const struct record *const r = &record[i];
 
 		if (status == ST_OK && state) {
@@ -217,7 +213,7 @@ try_look(unsigned int what, int interrupt_fd)
 		}
 		if (status == ST_OK && r->status != ST_OK)
 			check_err(r->status, &r->err);
-		for (k = 0; k < r->formers; k++)
+		for (size_t k = 0; k < r->formers; k++)
 			must(token_valid(r->former[k].token) && r->former[k].start_ms > 0 && r->former[k].held_ms >= -1,
 			    "entry %zu", k);
 		record_free(&record[i]);
@@ -232,14 +228,13 @@ try_list(unsigned int how, int interrupt_fd)
 	struct names keys = { NULL, 0, 0 };
 	struct err err = { "" };
 	enum status status;
-	size_t i;
 
 	begin_operation();
 	wire_set_limit(INT64_C(1000000000)); /* each page has its own timeout */
 	status = game.backend->service->list(game.backend, (how & 1) != 0 ? "*" : NULL, &wait, &keys, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
-	for (i = 0; i < keys.count; i++) {
+	for (size_t i = 0; i < keys.count; i++) {
 		must(strlen(keys.at[i]) <= KEY_MAX && keys.at[i][0] != '\0', "a key of %zu bytes", strlen(keys.at[i]));
 		must(i == 0 || strcmp(keys.at[i - 1], keys.at[i]) < 0, "%s behind %s", keys.at[i], keys.at[i - 1]);
 	}
@@ -256,7 +251,6 @@ try_break(void)
 	enum ownership ownership;
 	struct err err = { "" };
 	enum status status;
-	int i;
 
 	memset(&record, 0, sizeof(record));
 	record.key = "k";
@@ -268,7 +262,7 @@ try_break(void)
 		return;
 	}
 	check_view(&record);
-	for (i = 0; i < record.holders; i++) {
+	for (int i = 0; i < record.holders; i++) {
 		breaking.holder = &record.holder[i];
 		begin_operation();
 		status = ops->break_holder(game.backend, &breaking, &ownership, &err);
@@ -292,14 +286,13 @@ try_examine(unsigned int how)
 	static struct probed probed[NODES_MAX];
 	static struct findings r;
 	struct err err;
-	size_t k;
-	int i, nodes;
+	int nodes;
 
 	begin_operation();
 	if ((how & 1) == 0) {
 		nodes = game.backend->service->probe(game.backend, probed);
 		must(nodes == game.nodes, "%d nodes", nodes);
-		for (i = 0; i < nodes; i++)
+		for (int i = 0; i < nodes; i++)
 			must(probed[i].up ? probed[i].rtt_us >= 0 : is_sentence(probed[i].reason.text), "node %d: %s",
 			    i, probed[i].reason.text);
 		return;
@@ -307,7 +300,7 @@ try_examine(unsigned int how)
 	r = (struct findings){ .ttl_ms = 30000, .node_timeout_ms = 2000, .try_lock = try_nothing };
 	(void)game.backend->service->doctor(game.backend, &r, &err);
 	must(r.nodes == game.nodes, "%d nodes", r.nodes);
-	for (k = 0; k < r.count; k++)
+	for (size_t k = 0; k < r.count; k++)
 		must(r.found[k].what[0] != '\0', "finding %zu", k);
 }
 
@@ -324,12 +317,11 @@ open_game(unsigned int shape)
 		.replicas_timeout_ms = 100,
 		.log = { .debug = say_debug } };
 	struct err err;
-	int i;
 
 	memset(&game, 0, sizeof(game));
 	game.nodes = config.nodes;
 	game.services = (shape & 0x20) != 0;
-	for (i = 0; i < config.nodes; i++)
+	for (int i = 0; i < config.nodes; i++)
 		config.url[i] = urls[game.services][(shape & 0x40) != 0 ? config.nodes - 1 - i : i];
 	must(redis_service.open(&config, &game.backend, &err) == ST_OK, "%s", err.text);
 }
@@ -339,14 +331,14 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct input in = input_of(bytes, length);
 	unsigned int what, shape;
-	int i, interrupt_fd;
+	int interrupt_fd;
 
 	shape = input_byte(&in);
 	wire_begin(&in, servers_answer, NULL);
 	servers_begin(&in);
 	open_game(shape);
 	game.leaked = memmem(bytes, length, PASSWORD, strlen(PASSWORD)) != NULL;
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		what = input_byte(&in);
 		interrupt_fd = (what & 0x80) != 0 ? wire_readable() : -1;
 		if (what % 8 < 3)

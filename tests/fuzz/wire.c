@@ -38,13 +38,11 @@ static struct {
 void
 wire_begin(struct input *in, void (*request)(void *context, struct peer *, int argc, const struct arg *), void *context)
 {
-	int i;
-
-	for (i = 0; i <= PEERS && world.readable[PEERS] == 0; i++) {
+	for (int i = 0; i <= PEERS && world.readable[PEERS] == 0; i++) {
 		world.readable[i] = eventfd(1, EFD_CLOEXEC);
 		must(world.readable[i] > 0, "no descriptor");
 	}
-	for (i = 0; i < PEERS; i++)
+	for (int i = 0; i < PEERS; i++)
 		world.peer[i] = (struct peer){ .fd = -1 };
 	world.in = in;
 	world.request = request;
@@ -58,9 +56,7 @@ wire_begin(struct input *in, void (*request)(void *context, struct peer *, int a
 void
 wire_end(void)
 {
-	int i;
-
-	for (i = 0; i < PEERS; i++)
+	for (int i = 0; i < PEERS; i++)
 		must(world.peer[i].fd < 0, "a connection was left open");
 }
 

@@ -11,9 +11,8 @@ __attribute__((constructor)) static void
 leak(void)
 {
 	char *volatile lost;
-	int i;
 
-	for (i = 0; i < LEAKS; i++) {
+	for (int i = 0; i < LEAKS; i++) {
 		lost = malloc(4321);
 		if (lost != NULL)
 			memset(lost, i, 4321);

@@ -67,11 +67,10 @@ WRAPPED(int, clock_gettime, (clockid_t id, struct timespec *t))
 WRAPPED(ssize_t, getrandom, (void *bytes, size_t length, unsigned int flags))
 {
 	unsigned char *at = bytes;
-	size_t i;
 
 	if (kernel_thread == NULL)
 		return __real_getrandom(bytes, length, flags);
-	for (i = 0; i < length; i++)
+	for (size_t i = 0; i < length; i++)
 		at[i] = (unsigned char)chance_next(kernel_chance);
 	return (ssize_t)length;
 }

@@ -343,9 +343,8 @@ static void
 play(int number)
 {
 	struct client *c = &client[number];
-	int i;
 
-	for (i = 0; i < c->plan->turns && !c->signalled; i++) {
+	for (int i = 0; i < c->plan->turns && !c->signalled; i++) {
 		kernel_sleep(clock_now_us() + c->plan->turn[number][i].pause_us);
 		if (!c->signalled)
 			play_turn(c, &c->plan->turn[number][i]);

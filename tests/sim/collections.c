@@ -11,9 +11,7 @@
 struct item *
 entry_item(const struct entry *e, struct arg name)
 {
-	int i;
-
-	for (i = 0; e != NULL && i < e->items; i++) {
+	for (int i = 0; e != NULL && i < e->items; i++) {
 		if (arg_same(e->item[i].name, name))
 			return &e->item[i];
 	}
@@ -76,12 +74,12 @@ run_hset(struct store *s, int argc, const struct arg *a)
 {
 	struct entry *e;
 	struct item *item;
-	int i, added = 0;
+	int added = 0;
 
 	if (argc % 2 != 0)
 		return value_error("ERR wrong number of arguments for 'hset' command");
 	e = entry_make(s, a[1], TYPE_HASH);
-	for (i = 2; i < argc; i += 2) {
+	for (int i = 2; i < argc; i += 2) {
 		item = entry_item(e, a[i]);
 		added += item == NULL;
 		if (item == NULL)
@@ -111,9 +109,8 @@ run_hmget(struct store *s, int argc, const struct arg *a)
 {
 	const struct entry *e = store_find(s, a[1]);
 	struct value *v = value_list((size_t)argc - 2);
-	int i;
 
-	for (i = 2; i < argc; i++)
+	for (int i = 2; i < argc; i++)
 		v->item[i - 2] = field(e, a[i]);
 	return v;
 }
@@ -146,10 +143,9 @@ run_hkeys(struct store *s, int argc, const struct arg *a)
 {
 	const struct entry *e = store_find(s, a[1]);
 	struct value *v = value_list(e == NULL ? 0 : (size_t)e->items);
-	size_t i;
 
 	(void)argc;
-	for (i = 0; i < v->items; i++)
+	for (size_t i = 0; i < v->items; i++)
 		v->item[i] = value_of_arg(e->item[i].name);
 	return v;
 }
@@ -160,9 +156,8 @@ static struct value *
 push(struct store *s, int argc, const struct arg *a, bool in_front)
 {
 	struct entry *e = entry_make(s, a[1], TYPE_LIST);
-	int i;
 
-	for (i = 2; i < argc; i++)
+	for (int i = 2; i < argc; i++)
 		(void)entry_insert(e, in_front ? 0 : e->items, a[i]);
 	return value_integer(e->items);
 }
@@ -259,9 +254,8 @@ run_blpop(struct store *s, int argc, const struct arg *a)
 {
 	struct value *v;
 	struct entry *e;
-	int i;
 
-	for (i = 1; i < argc - 1; i++) {
+	for (int i = 1; i < argc - 1; i++) {
 		e = store_find(s, a[i]);
 		if (e == NULL)
 			continue;

@@ -9,9 +9,7 @@
 int
 kernel_open(enum file_kind kind, int owner)
 {
-	int i;
-
-	for (i = 0; i < FILES; i++) {
+	for (int i = 0; i < FILES; i++) {
 		if (kernel_file[i].kind != FILE_NONE)
 			continue;
 		kernel_file[i] = (struct file){ .kind = kind, .process = owner, .alarm_at_us = NEVER };

@@ -40,8 +40,6 @@ judge_breach(const char *rule, const char *format, ...)
 void
 judge_start(const struct plan *plan, struct breach *breach)
 {
-	int i;
-
 	memset(&judge, 0, sizeof(judge));
 	judge_start_nodes();
 	judge.plan = plan;
@@ -49,7 +47,7 @@ judge_start(const struct plan *plan, struct breach *breach)
 	breach->rule = NULL;
 	judge.calm = plan_is_calm(plan);
 	judge.loses_data = plan_loses_data(plan);
-	for (i = 0; i < plan->faults; i++) {
+	for (int i = 0; i < plan->faults; i++) {
 		const int64_t end = event_now() + plan->fault[i].at_us + plan->fault[i].length_us;
 
 		judge.trouble_until_us = end > judge.trouble_until_us ? end : judge.trouble_until_us;
@@ -214,9 +212,9 @@ judge_crashes(int client)
 static void
 check_exclusion(void)
 {
-	int i, inside = -1;
+	int inside = -1;
 
-	for (i = 0; i < judge.plan->clients; i++) {
+	for (int i = 0; i < judge.plan->clients; i++) {
 		if (!client_is_inside(i))
 			continue;
 		if (inside >= 0)
@@ -240,13 +238,13 @@ static void
 check_waiters(void)
 {
 	int64_t since, longest = 0;
-	int i, waiter = -1;
+	int waiter = -1;
 
-	for (i = 0; i < judge.plan->clients; i++) {
+	for (int i = 0; i < judge.plan->clients; i++) {
 		if (judge.phase[i] == HAVING && judge.idle_since_us < event_now())
 			judge.idle_since_us = event_now();
 	}
-	for (i = 0; i < judge.plan->clients; i++) {
+	for (int i = 0; i < judge.plan->clients; i++) {
 		if (judge.phase[i] != WAITING)
 			continue;
 		since = judge.waits_since_us[i] > judge.idle_since_us ? judge.waits_since_us[i] : judge.idle_since_us;
@@ -299,26 +297,25 @@ judge_end(void)
 {
 	const struct store *s;
 	const int64_t most = judge.plan->ttl_ms * MS > WINDOW_US ? judge.plan->ttl_ms * MS : WINDOW_US;
-	int i, k;
 
 	if (judge.calm) {
 		rest(CALM_UNDO_US + 21 * plan_delay_us(judge.plan));
-		for (i = 0; i < judge.plan->servers; i++)
+		for (int i = 0; i < judge.plan->servers; i++)
 			judge_check_node(i, -1);
 	}
 	if (judge.trouble_until_us > event_now())
 		rest(judge.trouble_until_us - event_now());
 	rest((judge.calm ? most : 4000 * MS) + SKEW_MS * MS);
-	for (i = 0; i < judge.plan->servers; i++) {
+	for (int i = 0; i < judge.plan->servers; i++) {
 		if (store_find_text(server_store(i), SIM_KEY) != NULL)
 			judge_breach("nothing is left", "all clients have ended, but node %d has the lock", i);
 		if (store_find_text(server_store(i), METADATA ":wake") != NULL)
 			judge_breach("nothing is left", "all clients have ended, but node %d has a handoff token", i);
 	}
 	rest(4 * HOUR_US);
-	for (i = 0; i < judge.plan->servers; i++) {
+	for (int i = 0; i < judge.plan->servers; i++) {
 		s = server_store(i);
-		for (k = 0; k < s->keys && !plan_spoils(judge.plan, i); k++) {
+		for (int k = 0; k < s->keys && !plan_spoils(judge.plan, i); k++) {
 			if (is_history(s, s->entry[k]))
 				continue;
 			if (s->entry[k]->expires_ms < 0 || s->entry[k]->expires_ms >= s->now_us / 1000)

@@ -36,9 +36,9 @@ judge_nodes_held_by(const char *token)
 	const struct arg hget[3] = { { "HGET", 4 }, metadata, { "gone", 4 } };
 	const struct value *gone;
 	const struct entry *e;
-	int i, held_on = 0;
+	int held_on = 0;
 
-	for (i = 0; i < judge.plan->servers; i++) {
+	for (int i = 0; i < judge.plan->servers; i++) {
 		e = store_find_text(server_store(i), SIM_KEY);
 		if (e == NULL || e->string.length != held.length || memcmp(e->string.bytes, token, held.length) != 0)
 			continue;
@@ -53,9 +53,9 @@ judge_nodes_lasting(const char *hold, int64_t left_us)
 {
 	const size_t length = strcspn(hold, ".");
 	const struct entry *e;
-	int i, lasting = 0;
+	int lasting = 0;
 
-	for (i = 0; i < judge.plan->servers; i++) {
+	for (int i = 0; i < judge.plan->servers; i++) {
 		e = store_find_text(server_store(i), SIM_KEY);
 		lasting += e != NULL && e->string.length == length && memcmp(e->string.bytes, hold, length) == 0 &&
 		    e->expires_ms * MS - server_store(i)->now_us >= left_us;
@@ -88,9 +88,7 @@ is_key(const struct entry *e, const char *name)
 static const char *
 field_of(const struct entry *e, const char *name)
 {
-	int i;
-
-	for (i = 0; e != NULL && i < e->items; i++) {
+	for (int i = 0; e != NULL && i < e->items; i++) {
 		if (strcmp(e->item[i].name.bytes, name) == 0)
 			return e->item[i].value.bytes;
 	}
@@ -148,9 +146,8 @@ judge_check_node(int server, int taker)
 	const struct store *s = server_store(server);
 	const struct entry *lock = NULL, *metadata = NULL, *e;
 	struct node_state before = node[server], *now = &node[server];
-	int i;
 
-	for (i = 0; i < s->keys; i++) {
+	for (int i = 0; i < s->keys; i++) {
 		e = s->entry[i];
 		if (e->expires_ms < 0)
 			judge_breach("every key expires", "node %d has %s without an expiry", server, e->key.bytes);

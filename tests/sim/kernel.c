@@ -178,9 +178,8 @@ kernel_wake(int number)
 {
 	struct process *p = &kernel_process[number];
 	struct thread *t;
-	int i;
 
-	for (i = 0; i < THREADS && !p->killed; i++) {
+	for (int i = 0; i < THREADS && !p->killed; i++) {
 		t = &p->thread[i];
 		if (!t->used || t->done || !t->waiting || (t->count > 0 && kernel_count_ready(t->fds, t->count) == 0))
 			continue;
@@ -262,18 +261,16 @@ enter_main(void *argument)
 void
 kernel_reset(struct chance *from)
 {
-	int p, t;
-
 	kernel_chance = from;
 	spins = false;
 	kernel_thread = NULL;
 	memset(kernel_file, 0, sizeof(kernel_file));
-	for (p = 0; p < PROCESSES; p++) {
+	for (int p = 0; p < PROCESSES; p++) {
 		kernel_process[p].runs = kernel_process[p].killed = false;
 		kernel_process[p].paused_until_us = 0;
 		kernel_process[p].preempted_us = 0;
 		kernel_process[p].calls = 0;
-		for (t = 0; t < THREADS; t++)
+		for (int t = 0; t < THREADS; t++)
 			kernel_process[p].thread[t].used = kernel_process[p].thread[t].done = false;
 	}
 }
@@ -309,12 +306,11 @@ kernel_continue(int number)
 {
 	struct process *p = &kernel_process[number];
 	struct thread *t;
-	int i;
 
 	if (p->paused_until_us <= event_now())
 		return;
 	p->paused_until_us = event_now();
-	for (i = 0; i < THREADS; i++) {
+	for (int i = 0; i < THREADS; i++) {
 		t = &p->thread[i];
 		if (t->used && !t->done && t->waiting) /* it may have become ready in the meantime */
 			event_at(event_now(), timer, t, t->wait);
@@ -344,11 +340,11 @@ void
 kernel_kill(int number, bool host_gone)
 {
 	struct process *p = &kernel_process[number];
-	int i, rounds;
+	int rounds;
 
 	if (!p->runs || p->killed)
 		return;
-	for (i = 0; i < FILES && !host_gone; i++) {
+	for (int i = 0; i < FILES && !host_gone; i++) {
 		if (kernel_file[i].kind == FILE_SOCKET && kernel_file[i].process == number &&
 		    kernel_file[i].conn != NULL)
 			net_close(kernel_file[i].conn);
@@ -356,7 +352,7 @@ kernel_kill(int number, bool host_gone)
 	p->ghost_us = kernel_time_of(number, event_now());
 	p->killed = true;
 	for (rounds = 0; p->runs && rounds < 1000; rounds++) {
-		for (i = 0; i < THREADS; i++) {
+		for (int i = 0; i < THREADS; i++) {
 			if (p->thread[i].used && !p->thread[i].done)
 				run(&p->thread[i]);
 		}

@@ -147,10 +147,10 @@ run_scenario(const struct options *o)
 {
 	struct breach breach;
 	struct plan plan;
-	int i, times;
+	int times;
 
 	times = scenario_make(o->scenario, &plan);
-	for (i = 0; i < times; i++, plan.chance++) {
+	for (int i = 0; i < times; i++, plan.chance++) {
 		if (o->trace)
 			plan_print(&plan);
 		if (!world_run(&plan, o->trace, &breach)) {

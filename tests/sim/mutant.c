@@ -77,9 +77,7 @@ static const char *in_script;
 bool
 mutant_choose(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(mutants) / sizeof(mutants[0]); i++) {
+	for (size_t i = 0; i < sizeof(mutants) / sizeof(mutants[0]); i++) {
 		if (strcmp(mutants[i].name, name) != 0)
 			continue;
 		chosen = mutants[i].in_c;
@@ -93,9 +91,7 @@ mutant_choose(const char *name)
 bool
 mutant_can_be_made(void)
 {
-	int i;
-
-	for (i = SCRIPT_ACQUIRE; i <= SCRIPT_UNDO && in_script != NULL; i++) {
+	for (int i = SCRIPT_ACQUIRE; i <= SCRIPT_UNDO && in_script != NULL; i++) {
 		if (strstr(command_script((enum script)i), in_script) != NULL)
 			return true;
 	}
@@ -105,9 +101,7 @@ mutant_can_be_made(void)
 int
 mutant_list(void)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(mutants) / sizeof(mutants[0]); i++)
+	for (size_t i = 0; i < sizeof(mutants) / sizeof(mutants[0]); i++)
 		(void)puts(mutants[i].name);
 	return 0;
 }
@@ -158,9 +152,9 @@ WRAPPED(void, waitqueue_pass_on, (struct waitqueue * q, int64_t until_us))
 
 WRAPPED(enum verdict, quorum_judge, (const struct ballot *b))
 {
-	int i, yes = 0;
+	int yes = 0;
 
-	for (i = 0; i < b->nodes; i++)
+	for (int i = 0; i < b->nodes; i++)
 		yes += b->vote[i] == VOTE_YES;
 	if (chosen == HALF_A_MAJORITY && yes > 0 && yes >= b->nodes / 2)
 		return VERDICT_CARRIED;

@@ -28,13 +28,11 @@ one_in(int64_t n)
 static bool
 is_possible(const struct plan *p, enum fault_kind kind)
 {
-	int i;
-
 	if (kind == FAULT_LOSE || kind == FAULT_STALE)
 		return p->guarded;
 	if (kind != FAULT_SPOIL)
 		return true;
-	for (i = 0; i < p->servers; i++) {
+	for (int i = 0; i < p->servers; i++) {
 		if (plan_spoils(p, i))
 			return false;
 	}
@@ -47,10 +45,9 @@ make_faults(struct plan *p)
 	static const int64_t lengths_ms[] = { 1, 20, 200, 1000, 4000 };
 	enum fault_kind kind;
 	struct fault *f;
-	int i;
 
 	p->faults = one_in(3) ? 0 : (int)roll(1, one_in(2) ? 2 : FAULTS);
-	for (i = 0; i < p->faults; i++) {
+	for (int i = 0; i < p->faults; i++) {
 		f = &p->fault[i];
 		f->kind = FAULT_KINDS;
 		do {
@@ -81,13 +78,12 @@ static void
 make_clocks(struct plan *p)
 {
 	const bool drift = one_in(3), skew = one_in(3), preempt = one_in(4);
-	int i;
 
-	for (i = 0; i < p->servers; i++) {
+	for (int i = 0; i < p->servers; i++) {
 		p->server_offset_us[i] = roll(-50 * MS, 50 * MS);
 		p->server_drift[i] = drift ? (int)roll(-40, 40) : 0;
 	}
-	for (i = 0; i < p->clients; i++) {
+	for (int i = 0; i < p->clients; i++) {
 		p->clock[i].offset_us = roll(MS, 1000 * 1000 * MS);
 		p->clock[i].drift = drift ? (int)roll(-40, 40) : 0;
 		p->clock[i].skew_us = skew ? roll(-7200, 7200) * 1000 * MS : roll(-20 * MS, 20 * MS);
@@ -111,7 +107,6 @@ void
 plan_make(struct plan *p, uint64_t seed)
 {
 	static const int servers[] = { 1, 1, 1, 2, 3, 3, 3, 3, 3, 5 };
-	int c, t;
 
 	memset(p, 0, sizeof(*p));
 	from_seed.state = seed;
@@ -124,16 +119,16 @@ plan_make(struct plan *p, uint64_t seed)
 	p->guarded = p->servers > 1 ? !one_in(5) : one_in(3);
 	make_net(p);
 	make_clocks(p);
-	for (c = 0; c < p->clients; c++) {
-		for (t = 0; t < p->turns; t++)
+	for (int c = 0; c < p->clients; c++) {
+		for (int t = 0; t < p->turns; t++)
 			make_turn(p, &p->turn[c][t]);
 	}
 	make_faults(p);
 	/* Long enough for a first request, and for dlock to detect it (IDLE_US in server.c). */
 	p->net.idle_us = one_in(3) ? 110 * MS + 10 * plan_delay_us(p) + roll(0, one_in(2) ? 10 * MS : 900 * MS) : 0;
 	p->refuses = one_in(10);
-	for (c = 0; c < p->clients; c++) {
-		for (t = 0; t < p->turns; t++)
+	for (int c = 0; c < p->clients; c++) {
+		for (int t = 0; t < p->turns; t++)
 			p->turn[c][t].broken = p->turn[c][t].nested && one_in(3);
 	}
 }
@@ -142,9 +137,8 @@ int64_t
 plan_delay_us(const struct plan *p)
 {
 	int64_t far = 0;
-	int i;
 
-	for (i = 0; i < p->servers; i++)
+	for (int i = 0; i < p->servers; i++)
 		far = p->net.far_us[i] > far ? p->net.far_us[i] : far;
 	return p->net.delay_us + far;
 }
@@ -152,9 +146,7 @@ plan_delay_us(const struct plan *p)
 bool
 plan_is_calm(const struct plan *p)
 {
-	int i;
-
-	for (i = 0; i < p->clients; i++) {
+	for (int i = 0; i < p->clients; i++) {
 		if (p->clock[i].preempt != 0 && p->clock[i].preempt_us > 2 * MS)
 			return false;
 	}
@@ -165,9 +157,7 @@ plan_is_calm(const struct plan *p)
 bool
 plan_loses_data(const struct plan *p)
 {
-	int i;
-
-	for (i = 0; i < p->faults; i++) {
+	for (int i = 0; i < p->faults; i++) {
 		if (p->fault[i].kind == FAULT_LOSE || p->fault[i].kind == FAULT_STALE)
 			return true;
 	}
@@ -177,9 +167,7 @@ plan_loses_data(const struct plan *p)
 bool
 plan_spoils(const struct plan *p, int server)
 {
-	int i;
-
-	for (i = 0; i < p->faults; i++) {
+	for (int i = 0; i < p->faults; i++) {
 		if (p->fault[i].kind == FAULT_SPOIL && p->fault[i].server == server)
 			return true;
 	}
@@ -192,21 +180,20 @@ void
 plan_print(const struct plan *p)
 {
 	const struct turn *t;
-	int c, i;
 
 	printf("%d nodes, %d clients, lease %" PRId64 " ms, node timeout %" PRId64 " ms, messages take about %" PRId64
 	       " us%s%s%s\n",
 	    p->servers, p->clients, p->ttl_ms, p->round_ms, p->net.delay_us,
 	    p->net.slow_per_mille > 0 ? ", some much longer" : "", p->guarded ? ", restart guard" : "",
 	    p->refuses ? ", no BLPOP" : "");
-	for (i = 0; i < p->servers; i++) {
+	for (int i = 0; i < p->servers; i++) {
 		if (p->net.far_us[i] > 0)
 			printf("node %d is %" PRId64 " us further away\n", i, p->net.far_us[i]);
 	}
 	if (p->net.idle_us > 0)
 		printf("connections on which nothing moves for %" PRId64 " us are closed\n", p->net.idle_us);
-	for (c = 0; c < p->clients; c++) {
-		for (i = 0; i < p->turns; i++) {
+	for (int c = 0; c < p->clients; c++) {
+		for (int i = 0; i < p->turns; i++) {
 			t = &p->turn[c][i];
 			printf("client %d: %s%s for %.3f ms, ", c, t->by_token ? "acquire" : "run",
 			    t->nested ? ", entered again," : "", (double)t->hold_us / 1000);

@@ -68,7 +68,7 @@ put_text(char *bytes, size_t size, const char *text, size_t length)
 size_t
 resp_write(const struct value *v, char *bytes, size_t size)
 {
-	size_t used = 0, i;
+	size_t used = 0;
 
 	switch (v->kind) {
 	case VALUE_NIL:
@@ -88,7 +88,7 @@ resp_write(const struct value *v, char *bytes, size_t size)
 		break;
 	case VALUE_LIST:
 		used = put(bytes, size, '*', (int64_t)v->items);
-		for (i = 0; i < v->items; i++)
+		for (size_t i = 0; i < v->items; i++)
 			used += resp_write(v->item[i], bytes + used, size - used);
 		break;
 	}

@@ -12,8 +12,6 @@
 static void
 begin(struct plan *p, int servers, int clients, int turns, int64_t ttl_ms)
 {
-	int c, t;
-
 	memset(p, 0, sizeof(*p));
 	p->servers = servers;
 	p->clients = clients;
@@ -21,9 +19,9 @@ begin(struct plan *p, int servers, int clients, int turns, int64_t ttl_ms)
 	p->ttl_ms = ttl_ms;
 	p->round_ms = lease_node_timeout_ms(ttl_ms);
 	p->net.delay_us = 200;
-	for (c = 0; c < clients; c++) {
+	for (int c = 0; c < clients; c++) {
 		p->clock[c].offset_us = 1000 * MS;
-		for (t = 0; t < turns; t++)
+		for (int t = 0; t < turns; t++)
 			p->turn[c][t] = (struct turn){ .hold_us = 5 * MS, .wait_us = -1 };
 	}
 }
@@ -123,9 +121,7 @@ static const struct scenario {
 int
 scenario_make(const char *name, struct plan *p)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
 		if (strcmp(scenarios[i].name, name) != 0)
 			continue;
 		if (p != NULL)
@@ -138,9 +134,7 @@ scenario_make(const char *name, struct plan *p)
 int
 scenario_list(void)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
 		(void)puts(scenarios[i].name);
 	return 0;
 }

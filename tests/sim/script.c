@@ -33,8 +33,6 @@ static const char *mutant_from, *mutant_to;
 static void
 push_reply(lua_State *l, const struct value *v)
 {
-	size_t i;
-
 	switch (v->kind) {
 	case VALUE_NIL:
 		lua_pushboolean(l, 0);
@@ -53,7 +51,7 @@ push_reply(lua_State *l, const struct value *v)
 		break;
 	case VALUE_LIST:
 		lua_createtable(l, (int)v->items, 0);
-		for (i = 0; i < v->items; i++) {
+		for (size_t i = 0; i < v->items; i++) {
 			push_reply(l, v->item[i]);
 			lua_rawseti(l, -2, (int)i + 1);
 		}
@@ -87,9 +85,8 @@ call(lua_State *l, bool protect)
 	struct arg a[STORE_ARGS];
 	const struct value *v = NULL;
 	const int argc = lua_gettop(l);
-	int i;
 
-	for (i = 0; i < argc && v == NULL; i++) {
+	for (int i = 0; i < argc && v == NULL; i++) {
 		if (i == STORE_ARGS || !read_argument(l, i + 1, &a[i]))
 			v = value_error("ERR Lua redis lib command arguments must be strings or integers");
 	}
@@ -173,10 +170,8 @@ read_result(int index)
 static void
 set_global(const char *name, const struct arg *a, int count)
 {
-	int i;
-
 	lua_createtable(lua, count, 0);
-	for (i = 0; i < count; i++) {
+	for (int i = 0; i < count; i++) {
 		lua_pushlstring(lua, a[i].bytes, a[i].length);
 		lua_rawseti(lua, -2, i + 1);
 	}
@@ -222,9 +217,8 @@ push_script(struct arg source)
 {
 	struct arg text;
 	char *copy;
-	int i;
 
-	for (i = 0; i < scripts; i++) {
+	for (int i = 0; i < scripts; i++) {
 		if (arg_same(script[i].source, source)) {
 			lua_rawgeti(lua, LUA_REGISTRYINDEX, script[i].compiled);
 			return true;

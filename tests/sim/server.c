@@ -156,7 +156,6 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 {
 	struct server *s = &server[x->server];
 	const struct value *v;
-	int i;
 
 	set_clock(s);
 	if (s->refuses && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
@@ -170,7 +169,7 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 			abort();
 		x->blocked = true;
 		x->argc = argc;
-		for (i = 0; i < argc; i++)
+		for (int i = 0; i < argc; i++)
 			x->argv[i] = argv[i];
 		s->blocked[s->blocks++] = x;
 	} else

@@ -14,11 +14,10 @@ static bool
 adopt(struct plan *p, struct plan *smaller)
 {
 	const uint64_t chance = smaller->chance;
-	int i;
 
 	if (memcmp(p, smaller, sizeof(*p)) == 0)
 		return false;
-	for (i = 0; i < RETRIES; i++) {
+	for (int i = 0; i < RETRIES; i++) {
 		smaller->chance = chance + (uint64_t)i;
 		if (still_fails(smaller)) {
 			*p = *smaller;
@@ -32,9 +31,8 @@ static bool
 drop_a_fault(struct plan *p)
 {
 	struct plan q;
-	int i;
 
-	for (i = 0; i < p->faults; i++) {
+	for (int i = 0; i < p->faults; i++) {
 		q = *p;
 		q.faults--;
 		memmove(q.fault + i, q.fault + i + 1, (size_t)(q.faults - i) * sizeof(q.fault[0]));
@@ -49,14 +47,13 @@ static bool
 drop_a_client(struct plan *p)
 {
 	struct plan q;
-	int c, i;
 
-	for (c = 0; c < p->clients && p->clients > 1; c++) {
+	for (int c = 0; c < p->clients && p->clients > 1; c++) {
 		q = *p;
 		q.clients--;
 		memmove(q.turn + c, q.turn + c + 1, (size_t)(q.clients - c) * sizeof(q.turn[0]));
 		memmove(q.clock + c, q.clock + c + 1, (size_t)(q.clients - c) * sizeof(q.clock[0]));
-		for (i = 0; i < q.faults; i++) {
+		for (int i = 0; i < q.faults; i++) {
 			if (q.fault[i].client >= c && q.fault[i].client > 0)
 				q.fault[i].client--;
 		}
@@ -70,12 +67,11 @@ static bool
 drop_servers(struct plan *p)
 {
 	struct plan q = *p;
-	int i;
 
 	if (p->servers == 1)
 		return false;
 	q.servers -= q.servers == 2 ? 1 : 2;
-	for (i = 0; i < q.faults; i++)
+	for (int i = 0; i < q.faults; i++)
 		q.fault[i].server %= q.servers;
 	return adopt(p, &q);
 }
@@ -84,15 +80,14 @@ static bool
 simplify_turns(struct plan *p)
 {
 	struct plan q = *p;
-	int c, t;
 
 	if (q.turns > 1) {
 		q.turns--;
 		if (adopt(p, &q))
 			return true;
 	}
-	for (c = 0; c < p->clients; c++) {
-		for (t = 0; t < p->turns; t++) {
+	for (int c = 0; c < p->clients; c++) {
+		for (int t = 0; t < p->turns; t++) {
 			q = *p;
 			q.turn[c][t].broken = false;
 			q.turn[c][t].keep_ms = 0;
@@ -114,7 +109,6 @@ static bool
 simplify_surroundings(struct plan *p)
 {
 	struct plan q = *p;
-	int i;
 
 	q.net.slow_per_mille = 0;
 	if (adopt(p, &q))
@@ -140,14 +134,14 @@ simplify_surroundings(struct plan *p)
 	if (adopt(p, &q))
 		return true;
 	q = *p;
-	for (i = 0; i < PROCESSES; i++)
+	for (int i = 0; i < PROCESSES; i++)
 		q.clock[i].preempt = 0;
 	if (adopt(p, &q))
 		return true;
 	q = *p;
 	memset(q.server_drift, 0, sizeof(q.server_drift));
 	memset(q.server_offset_us, 0, sizeof(q.server_offset_us));
-	for (i = 0; i < PROCESSES; i++) {
+	for (int i = 0; i < PROCESSES; i++) {
 		q.clock[i].drift = 0;
 		q.clock[i].skew_us = 0;
 	}

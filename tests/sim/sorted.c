@@ -83,19 +83,19 @@ struct value *
 run_zadd(struct store *s, int argc, const struct arg *a)
 {
 	const int from = strcasecmp(a[2].bytes, "NX") == 0 ? 3 : 2;
-	int i, added = 0;
+	int added = 0;
 	struct item *item;
 	struct entry *e;
 	double score;
 
 	if (argc == from || (argc - from) % 2 != 0)
 		return value_error("ERR syntax error");
-	for (i = from; i < argc; i += 2) {
+	for (int i = from; i < argc; i += 2) {
 		if (!read_score(a[i], &score))
 			return value_error("ERR value is not a valid float");
 	}
 	e = entry_make(s, a[1], TYPE_ZSET);
-	for (i = from; i < argc; i += 2) {
+	for (int i = from; i < argc; i += 2) {
 		(void)read_score(a[i], &score);
 		item = entry_item(e, a[i + 1]);
 		added += item == NULL;
@@ -113,9 +113,9 @@ run_zrem(struct store *s, int argc, const struct arg *a)
 {
 	struct entry *e = store_find(s, a[1]);
 	const struct item *item;
-	int i, removed = 0;
+	int removed = 0;
 
-	for (i = 2; i < argc; i++) {
+	for (int i = 2; i < argc; i++) {
 		item = entry_item(e, a[i]);
 		if (item == NULL)
 			continue;
@@ -141,11 +141,11 @@ by_score(struct store *s, const struct arg *a, bool removing)
 {
 	struct entry *e = store_find(s, a[1]);
 	struct range range;
-	int i, count = 0;
+	int count = 0;
 
 	if (!read_range(a + 2, &range))
 		return value_error("ERR min or max is not a float");
-	for (i = e == NULL ? -1 : e->items - 1; i >= 0; i--) {
+	for (int i = e == NULL ? -1 : e->items - 1; i >= 0; i--) {
 		if (!is_in(&range, e->item[i].score))
 			continue;
 		count++;
@@ -196,11 +196,10 @@ run_zrangebyscore(struct store *s, int argc, const struct arg *a)
 	int64_t skip = 0, most = -1;
 	bool scores = false;
 	struct range range;
-	int i;
 
 	if (!read_range(a + 2, &range))
 		return value_error("ERR min or max is not a float");
-	for (i = 4; i < argc; i++) {
+	for (int i = 4; i < argc; i++) {
 		if (strcasecmp(a[i].bytes, "WITHSCORES") == 0)
 			scores = true;
 		else if (strcasecmp(a[i].bytes, "LIMIT") != 0 || i + 2 >= argc)
@@ -212,7 +211,7 @@ run_zrangebyscore(struct store *s, int argc, const struct arg *a)
 	}
 	if (skip < 0)
 		return v;
-	for (i = 0; e != NULL && i < e->items && most != 0; i++) {
+	for (int i = 0; e != NULL && i < e->items && most != 0; i++) {
 		if (!is_in(&range, e->item[i].score) || skip-- > 0)
 			continue;
 		tell(v, &e->item[i], scores);

@@ -101,9 +101,7 @@ forget(struct store *s, int i)
 static int
 place_of(struct store *s, struct arg key)
 {
-	int i;
-
-	for (i = 0; i < s->keys; i++) {
+	for (int i = 0; i < s->keys; i++) {
 		if (!arg_same(s->entry[i]->key, key))
 			continue;
 		if (s->entry[i]->expires_ms < 0 || s->entry[i]->expires_ms >= s->now_us / 1000)
@@ -159,10 +157,9 @@ void
 store_save(const struct store *s, struct store *copy)
 {
 	struct entry *e;
-	int i;
 
 	*copy = *s;
-	for (i = 0; i < s->keys; i++) {
+	for (int i = 0; i < s->keys; i++) {
 		e = copy->entry[i] = arena_alloc(sizeof(*e));
 		*e = *s->entry[i];
 		if (e->items == 0)
@@ -186,9 +183,8 @@ run_set(struct store *s, int argc, const struct arg *a)
 	struct entry *e;
 	int64_t px = -1;
 	bool absent_only = false;
-	int i;
 
-	for (i = 3; i < argc; i++) {
+	for (int i = 3; i < argc; i++) {
 		if (strcasecmp(a[i].bytes, "NX") == 0)
 			absent_only = true;
 		else if (strcasecmp(a[i].bytes, "PX") != 0 || i + 1 >= argc || px >= 0)
@@ -220,9 +216,9 @@ run_get(struct store *s, int argc, const struct arg *a)
 static struct value *
 run_del(struct store *s, int argc, const struct arg *a)
 {
-	int i, dropped = 0;
+	int dropped = 0;
 
-	for (i = 1; i < argc; i++)
+	for (int i = 1; i < argc; i++)
 		dropped += entry_drop(s, a[i]);
 	return value_integer(dropped);
 }
@@ -230,9 +226,9 @@ run_del(struct store *s, int argc, const struct arg *a)
 static struct value *
 run_exists(struct store *s, int argc, const struct arg *a)
 {
-	int i, found = 0;
+	int found = 0;
 
-	for (i = 1; i < argc; i++)
+	for (int i = 1; i < argc; i++)
 		found += store_find(s, a[i]) != NULL;
 	return value_integer(found);
 }

@@ -45,13 +45,13 @@ world_say(const char *format, ...)
 static void
 show_value(const struct value *v, char *text, size_t size)
 {
-	size_t i, used = 0;
+	size_t used = 0;
 
 	text[0] = '\0';
 	if (v->kind == VALUE_INTEGER)
 		(void)snprintf(text, size, "%lld", (long long)v->integer);
 	else if (v->kind == VALUE_LIST) {
-		for (i = 0; i < v->items && i < 4 && used + 30 < size; i++) {
+		for (size_t i = 0; i < v->items && i < 4 && used + 30 < size; i++) {
 			if (i > 0)
 				text[used++] = ' ';
 			show_value(v->item[i], text + used, 30);
@@ -70,9 +70,8 @@ name_of(const char *script)
 	static const char *const marks[][2] = { { "HALF_HOUR", "acquire" }, { "REMEMBERED", "release" },
 		{ "local MOST", "renew" }, { "others", "heal" }, { "RPUSH", "leave" }, { "LPUSH", "pass" },
 		{ "HOUR", "fence" }, { "DEL", "undo" } };
-	size_t i;
 
-	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
 		if (strstr(script, marks[i][0]) != NULL)
 			return marks[i][1];
 	}
@@ -166,7 +165,6 @@ strike(void *subject, unsigned int number)
 {
 	const struct fault *f = &plan->fault[number];
 	const int64_t until = event_now() + f->length_us;
-	int i;
 
 	(void)subject;
 	if (traces)
@@ -197,7 +195,7 @@ strike(void *subject, unsigned int number)
 		net_part(f->client, f->server, until);
 		break;
 	case FAULT_ISOLATE:
-		for (i = 0; i < plan->servers; i++)
+		for (int i = 0; i < plan->servers; i++)
 			net_part(f->client, i, until);
 		break;
 	case FAULT_CRASH:
@@ -223,8 +221,6 @@ strike(void *subject, unsigned int number)
 static void
 set_up(const struct plan *p, bool trace)
 {
-	int i;
-
 	plan = p;
 	traces = trace;
 	chance.state = p->chance;
@@ -233,7 +229,7 @@ set_up(const struct plan *p, bool trace)
 	kernel_reset(&chance);
 	net_reset(&p->net, &chance);
 	server_watch(trace ? tell_request : NULL);
-	for (i = 0; i < p->servers; i++) {
+	for (int i = 0; i < p->servers; i++) {
 		server_start(i, p->server_offset_us[i], p->server_drift[i]);
 		if (p->refuses)
 			server_refuse(i);
@@ -243,9 +239,7 @@ set_up(const struct plan *p, bool trace)
 static bool
 somebody_runs(void)
 {
-	int i;
-
-	for (i = 0; i < plan->clients; i++) {
+	for (int i = 0; i < plan->clients; i++) {
 		if (kernel_runs(i))
 			return true;
 	}
@@ -265,13 +259,12 @@ bool
 world_run(const struct plan *p, bool trace, struct breach *breach)
 {
 	int64_t until;
-	int i;
 
 	set_up(p, trace);
 	judge_start(p, breach);
-	for (i = 0; i < p->clients; i++)
+	for (int i = 0; i < p->clients; i++)
 		client_start(p, i);
-	for (i = 0; i < p->faults; i++)
+	for (int i = 0; i < p->faults; i++)
 		event_at(event_now() + p->fault[i].at_us, strike, NULL, (unsigned int)i);
 	until = event_now() + long_enough();
 	while (breach->rule == NULL && somebody_runs()) {
@@ -283,7 +276,7 @@ world_run(const struct plan *p, bool trace, struct breach *breach)
 	}
 	if (breach->rule == NULL)
 		judge_end();
-	for (i = 0; i < p->clients; i++)
+	for (int i = 0; i < p->clients; i++)
 		kernel_kill(i, true);
 	return breach->rule == NULL;
 }

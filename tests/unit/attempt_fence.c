@@ -13,10 +13,9 @@ test_late_grant(int64_t late, enum attempt_step expected)
 	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .node_timeout_us = ROUND };
 	struct attempt_answer answer = { .vote = VOTE_YES };
 	struct attempt a;
-	int i;
 
 	attempt_start(&a, &terms, START);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		answer.fence = i == 0 ? LOW : HIGH;
 		attempt_answer(&a, i, &answer);
 	}

@@ -24,9 +24,9 @@ expected(const struct handover *h)
 {
 	const struct scene *s = &h->s;
 	const int yes = replies(s, GRANTS_LOW), a = replies(s, HELD_BY_A);
-	int i, open = 0, early = 0, most;
+	int open = 0, early = 0, most;
 
-	for (i = 0; i < s->nodes; i++) {
+	for (int i = 0; i < s->nodes; i++) {
 		open += s->now < START + ROUND && !s->replied[i];
 		early += s->now >= START + ROUND && h->early[i];
 	}
@@ -62,13 +62,11 @@ answer_one(struct handover *h, int node)
 static void
 ask_again(struct handover *h)
 {
-	int i;
-
 	each(h->agains == 0 || h->s.now - h->again_at >= h->pause, "repeated too soon");
-	for (i = 0; i < h->s.nodes; i++)
+	for (int i = 0; i < h->s.nodes; i++)
 		each(h->s.attempt.early[i] == h->early[i], "node %d is early", i);
 	attempt_repeated(&h->s.attempt);
-	for (i = 0; i < h->s.nodes; i++) {
+	for (int i = 0; i < h->s.nodes; i++) {
 		each(!h->early[i] || attempt_perhaps_granted(&h->s.attempt, i), "node %d certainly did not grant it",
 		    i);
 		h->asked[i] = h->early[i];
@@ -85,9 +83,9 @@ next(struct handover *h)
 {
 	const enum attempt_step step = attempt_next(&h->s.attempt, h->s.now);
 	const enum attempt_step right = expected(h);
-	int i, early = 0;
+	int early = 0;
 
-	for (i = 0; i < h->s.nodes; i++)
+	for (int i = 0; i < h->s.nodes; i++)
 		early += h->early[i];
 	if (step == ATTEMPT_AGAIN)
 		each(right == ATTEMPT_WAIT && early > 0, "repeats the request to %d nodes though %d is certain", early,
@@ -136,12 +134,11 @@ start(struct handover *h, const char *handoff)
 		.ttl_us = TTL,
 		.node_timeout_us = ROUND,
 		.handoff = handoff };
-	int i;
 
 	memset(h->s.replied, 0, sizeof(h->s.replied));
 	h->s.now = START + 5;
 	h->agains = 0;
-	for (i = 0; i < h->s.nodes; i++) {
+	for (int i = 0; i < h->s.nodes; i++) {
 		h->asked[i] = true;
 		h->early[i] = false;
 	}
@@ -183,9 +180,8 @@ TEST(other_token)
 		{ "", false, ATTEMPT_HELD }, { NULL, false, ATTEMPT_HELD } };
 	struct attempt_answer answer = { .vote = VOTE_NO, .holder = { .token = HANDOFF } };
 	struct handover h = { .s = { .nodes = 1 } };
-	size_t i;
 
-	for (i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		start(&h, cases[i].handoff);
 		answer.holder.state = cases[i].handover ? LOCK_HANDOVER : LOCK_HELD;
 		attempt_answer(&h.s.attempt, 0, &answer);

@@ -78,9 +78,9 @@ granted(const struct scene *s, int node)
 static inline int
 replies(const struct scene *s, enum kind kind)
 {
-	int i, n = 0;
+	int n = 0;
 
-	for (i = 0; i < s->nodes; i++)
+	for (int i = 0; i < s->nodes; i++)
 		n += s->replied[i] && s->kind[i] == kind;
 	return n;
 }
@@ -88,9 +88,9 @@ replies(const struct scene *s, enum kind kind)
 static inline int
 recorded(const struct scene *s, int64_t fence)
 {
-	int i, n = 0;
+	int n = 0;
 
-	for (i = 0; i < s->nodes; i++)
+	for (int i = 0; i < s->nodes; i++)
 		n += granted(s, i) && s->record[i] >= fence;
 	return n;
 }
@@ -100,9 +100,9 @@ static inline void
 check_granted(const struct scene *s)
 {
 	const int64_t fence = s->attempt.fence;
-	int i, yes = 0, smaller = 0;
+	int yes = 0, smaller = 0;
 
-	for (i = 0; i < s->nodes; i++) {
+	for (int i = 0; i < s->nodes; i++) {
 		yes += granted(s, i);
 		smaller += granted(s, i) && (s->kind[i] == GRANTS_LOW ? LOW : HIGH) <= fence;
 	}
@@ -156,9 +156,9 @@ power(int64_t base, int exponent)
 static inline void
 set_order(struct scene *s, int64_t number)
 {
-	int i, j, node;
+	int j, node;
 
-	for (i = 0; i < s->nodes; i++) {
+	for (int i = 0; i < s->nodes; i++) {
 		j = (int)(number % (i + 1));
 		number /= i + 1;
 		node = s->order[j];

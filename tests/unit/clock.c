@@ -69,21 +69,20 @@ TEST(clock)
 {
 	struct timespec t;
 	int64_t before, now;
-	size_t i;
 
-	for (i = 0; i < COUNT(lengths); i++) {
+	for (size_t i = 0; i < COUNT(lengths); i++) {
 		ok(clock_until(lengths[i].now, lengths[i].until, &t) == &t && t.tv_sec == lengths[i].seconds &&
 			t.tv_nsec == lengths[i].nanoseconds,
 		    "from %" PRId64 " to %" PRId64, lengths[i].now, lengths[i].until);
 	}
 	ok(clock_until(5, CLOCK_NEVER, &t) == NULL, "never");
-	for (i = 0; i < COUNT(sums); i++)
+	for (size_t i = 0; i < COUNT(sums); i++)
 		is_int(clock_add(sums[i].instant, sums[i].length), sums[i].sum, "%" PRId64 " and %" PRId64 " more",
 		    sums[i].instant, sums[i].length);
 	is_int(clock_sooner(7, CLOCK_NEVER), 7, "the sooner one");
 	is_int(clock_sooner(7, 5), 5, "the second one may be the sooner one");
 	before = clock_now_us();
-	for (i = 0; i < 100000; i++, before = now) {
+	for (size_t i = 0; i < 100000; i++, before = now) {
 		now = clock_now_us();
 		each(now >= before, "back by %" PRId64, before - now);
 	}

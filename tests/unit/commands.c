@@ -118,9 +118,7 @@ said(const char *part)
 
 TEST(environment)
 {
-	int i;
-
-	for (i = 0; environ[i] != NULL; i++) {
+	for (int i = 0; environ[i] != NULL; i++) {
 		if (strncmp(environ[i], "DLOCK_", 6) == 0)
 			environ[i][0] = '_';
 	}

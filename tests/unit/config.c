@@ -34,9 +34,8 @@ TEST(same)
 	struct options o;
 	struct err err;
 	char *copy;
-	size_t i;
 
-	for (i = 0; i < COUNT(same); i++) {
+	for (size_t i = 0; i < COUNT(same); i++) {
 		is_int(parse(same[i], &o, &copy, &err), ST_OK, "'%s'", same[i]);
 		ok(o.ttl_ms == 10000 && o.label != NULL && strcmp(o.label, "a b") == 0,
 		    "means a ttl of 10s and the label 'a b'");
@@ -73,9 +72,8 @@ TEST(values)
 	struct options o;
 	struct err err;
 	char *copy;
-	size_t i;
 
-	for (i = 0; i < COUNT(labels); i++) {
+	for (size_t i = 0; i < COUNT(labels); i++) {
 		is_int(parse(labels[i].line, &o, &copy, &err), ST_OK, "%s", labels[i].line);
 		is_str(o.label != NULL ? o.label : "(none)", labels[i].label, "its value is stored");
 		free(copy);
@@ -153,9 +151,8 @@ TEST(bad)
 	struct options o;
 	struct err err;
 	char *copy, where[64];
-	size_t i;
 
-	for (i = 0; i < COUNT(bad); i++) {
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		is_int(parse(bad[i].text, &o, &copy, &err), ST_CONFIG, "'%s'", bad[i].text);
 		(void)snprintf(where, sizeof(where), "/etc/dlock/config:%d: ", bad[i].line);
 		ok(strncmp(err.text, where, strlen(where)) == 0, "is reported for line %d: %s", bad[i].line, err.text);
@@ -172,9 +169,9 @@ TEST(noise)
 	struct options o;
 	struct err err;
 	enum status status;
-	int i, j, n;
+	int j, n;
 
-	for (i = 0; i < 50000; i++) {
+	for (int i = 0; i < 50000; i++) {
 		text[0] = '\0';
 		for (j = 0, n = 0; j < 14; j++)
 			n += snprintf(text + n, sizeof(text) - (size_t)n, "%s", words[below(COUNT(words))]);

@@ -59,9 +59,7 @@ static const struct finding no_finding = { "nobody", "", (enum grade) - 1, "no s
 static const struct finding *
 finding_of(const char *check)
 {
-	size_t i;
-
-	for (i = 0; i < r.count; i++) {
+	for (size_t i = 0; i < r.count; i++) {
 		if (strcmp(found[i].check, check) == 0)
 			return &found[i];
 	}
@@ -93,9 +91,8 @@ TEST(healthy)
 {
 	const struct facts f = healthy("a");
 	const size_t count = judge(&terms, &f, 1);
-	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		each(found[i].grade == GRADE_OK && found[i].advice[0] == '\0', "%s: %s", found[i].check, found[i].what);
 	each_ok("all is well with a healthy node");
 	is_int((int64_t)count, 12, "there are 12 checks");
@@ -217,9 +214,8 @@ outcome(const char *letters)
 	static const char *const names[] = { "a", "b", "c", "d", "e" };
 	const int nodes = (int)strlen(letters);
 	struct facts f[5];
-	int i;
 
-	for (i = 0; i < nodes; i++) {
+	for (int i = 0; i < nodes; i++) {
 		f[i] = healthy(names[i]);
 		if (letters[i] == 'w')
 			set(&f[i], "connected_slaves", "1");
@@ -263,9 +259,8 @@ TEST(outcomes)
 		{ "..rrd", ST_NO_QUORUM },
 		{ "..rrr", ST_DENIED },
 	};
-	size_t i;
 
-	for (i = 0; i < COUNT(table); i++)
+	for (size_t i = 0; i < COUNT(table); i++)
 		is_int(outcome(table[i].nodes), table[i].outcome, "%s", table[i].nodes);
 }
 
@@ -316,9 +311,8 @@ TEST(unconfigured)
 TEST(most)
 {
 	struct facts f[NODES_MAX];
-	int i;
 
-	for (i = 0; i < NODES_MAX; i++)
+	for (int i = 0; i < NODES_MAX; i++)
 		f[i] = healthy("a");
 	(void)judge(&terms, f, NODES_MAX);
 	ok(r.count <= FINDINGS_MAX, "all findings of the most nodes fit: %zu", r.count);
@@ -371,9 +365,7 @@ change(int nth, struct facts *f)
 static void
 check_advice(size_t count, int *problems)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		each((found[i].advice[0] != '\0') == (found[i].grade != GRADE_OK), "%s: %s: advice '%s'",
 		    found[i].check, found[i].what, found[i].advice);
 		each(strchr(found[i].advice, '\n') == NULL, "a line: %s", found[i].advice);
@@ -388,9 +380,8 @@ TEST(advice)
 		{ .ttl_ms = 30000, .node_timeout_ms = 2000, .restart_guard_ms = 30000 },
 		{ .ttl_ms = 30000, .node_timeout_ms = 2000, .replicas = 1 } };
 	int first, second, problems = 0;
-	size_t i;
 
-	for (i = 0; i < COUNT(settings); i++) {
+	for (size_t i = 0; i < COUNT(settings); i++) {
 		struct facts f[3] = { healthy("a"), healthy("b"), healthy("c") };
 
 		for (first = 0; change(first, &f[0]); first++) {
@@ -428,9 +419,8 @@ TEST(refusals)
 		{ "it is still loading its data", "wait until the server" },
 		{ "it refuses writes: it can't save to its disk", "free space" },
 		{ "its grant came too late", "use a longer --ttl" } };
-	size_t i;
 
-	for (i = 0; i < COUNT(table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		struct facts f = healthy("a");
 
 		f.probed.trial = ST_NO_QUORUM;

@@ -86,19 +86,18 @@ static const char *const endless[] = { "36525.00000000001d", "36526d", "876601h"
 TEST(tables)
 {
 	int64_t ms;
-	size_t i;
 
-	for (i = 0; i < COUNT(good); i++) {
+	for (size_t i = 0; i < COUNT(good); i++) {
 		ms = UNTOUCHED;
 		if (!duration_parse(good[i].text, &ms))
 			ms = -1;
 		is_int(ms, good[i].ms, "'%s' is a duration", good[i].text);
 	}
-	for (i = 0; i < COUNT(junk); i++) {
+	for (size_t i = 0; i < COUNT(junk); i++) {
 		ms = UNTOUCHED;
 		ok(!duration_parse(junk[i], &ms) && ms == UNTOUCHED, "'%s' is none, and nothing is set", junk[i]);
 	}
-	for (i = 0; i < COUNT(endless); i++) {
+	for (size_t i = 0; i < COUNT(endless); i++) {
 		ok(duration_parse(endless[i], &ms) && ms == DURATION_FOREVER, "'%s' is too long", endless[i]);
 		ms = UNTOUCHED;
 	}
@@ -123,9 +122,8 @@ add_component(char **at, size_t unit, bool decimals)
 	const int64_t whole = below(8) == 0 ? 0 : below(units[unit].most);
 	const int places = decimals ? (int)below(11) + 1 : 0;
 	int64_t fraction, scale = 1;
-	int i;
 
-	for (i = 0; i < places; i++)
+	for (int i = 0; i < places; i++)
 		scale *= 10;
 	fraction = below(4) == 0 ? below(20) % scale : below(scale);
 	*at += snprintf(*at, 64, below(5) == 0 ? "00%" PRId64 : "%" PRId64, whole);
@@ -142,9 +140,8 @@ TEST(random)
 	int64_t wanted, ms;
 	unsigned int chosen;
 	size_t unit;
-	int i;
 
-	for (i = 0; i < 20000; i++) {
+	for (int i = 0; i < 20000; i++) {
 		chosen = (unsigned int)below(31) + 1;
 		wanted = 0;
 		at = text;
@@ -164,11 +161,11 @@ TEST(noise)
 	static const char alphabet[] = "0123456789019..smhd-+ e";
 	char text[16];
 	int64_t ms;
-	int i, j, length;
+	int length;
 
-	for (i = 0; i < 50000; i++) {
+	for (int i = 0; i < 50000; i++) {
 		length = (int)below((int64_t)sizeof(text));
-		for (j = 0; j < length; j++)
+		for (int j = 0; j < length; j++)
 			text[j] = alphabet[below((int64_t)sizeof(alphabet) - 1)];
 		text[length] = '\0';
 		ms = UNTOUCHED;
@@ -210,9 +207,8 @@ static const struct shown {
 TEST(show)
 {
 	char text[32], tiny[4] = "xxx";
-	size_t i;
 
-	for (i = 0; i < COUNT(shown); i++) {
+	for (size_t i = 0; i < COUNT(shown); i++) {
 		duration_show(shown[i].ms, text, sizeof(text));
 		is_str(text, shown[i].text, "%" PRId64 " ms for people", shown[i].ms);
 	}

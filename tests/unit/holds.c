@@ -93,9 +93,8 @@ TEST(any_key)
 {
 	struct hold given = { T1, 1234567890123456 }, held[HOLDS_MAX];
 	char key[KEY_MAX + 1];
-	int c;
 
-	for (c = 1; c < 256; c++) {
+	for (int c = 1; c < 256; c++) {
 		forget();
 		(void)snprintf(key, sizeof(key), "x%cy", c);
 		each(holds_add("before", &given) && holds_add(key, &given), "byte %d is added", c);
@@ -114,10 +113,9 @@ TEST(many)
 {
 	struct hold given = { T1, 1 }, held[HOLDS_MAX];
 	char key[32];
-	int i;
 
 	forget();
-	for (i = 0; i < 5000; i++) {
+	for (int i = 0; i < 5000; i++) {
 		(void)snprintf(key, sizeof(key), "key-%d", i);
 		each(holds_add(key, &given) && setup_holds("-", key, held), "%s", key);
 	}
@@ -133,10 +131,9 @@ TEST(junk)
 		"k=" T1 "=-1", "k=" T1 "=1x", "k=" T1 "x=1", "k=short=1", "kk=" T1 "=1", "k=" T1 "= 1",
 		"k=" T1 "=99999999999999999999999999999999999999999999999999999999999999999" };
 	struct hold held[HOLDS_MAX];
-	size_t i;
 
 	forget();
-	for (i = 0; i < COUNT(junk); i++) {
+	for (size_t i = 0; i < COUNT(junk); i++) {
 		(void)setenv("DLOCK_HOLDS", junk[i], 1);
 		ok(!setup_holds("-", "k", held), "'%s' holds nothing", junk[i]);
 	}

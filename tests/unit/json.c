@@ -41,9 +41,8 @@ static const struct {
 TEST(strings)
 {
 	struct json j;
-	size_t i;
 
-	for (i = 0; i < COUNT(strings); i++) {
+	for (size_t i = 0; i < COUNT(strings); i++) {
 		j = begin();
 		json_string(&j, NULL, strings[i].bytes);
 		(void)fclose(j.out);

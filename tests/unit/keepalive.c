@@ -108,10 +108,9 @@ TEST(alarms_in_vain)
 	const int64_t began = clock_now_us();
 	struct fixture f;
 	int64_t most;
-	int i;
 
 	ok(start(&f, 600000, 0), "a long lease");
-	for (i = 0; i < 20 || (i < WAIT_MS / 10 && renewals(&f.memory) == 0); i++) {
+	for (int i = 0; i < 20 || (i < WAIT_MS / 10 && renewals(&f.memory) == 0); i++) {
 		(void)!write(f.memory.alert, &one, sizeof(one));
 		(void)poll(NULL, 0, 10);
 	}

@@ -45,10 +45,8 @@ add(const char *text)
 static void
 begin(size_t width)
 {
-	size_t i;
-
 	begin_bare(width);
-	for (i = 0; i < COUNT(columns); i++)
+	for (size_t i = 0; i < COUNT(columns); i++)
 		add(columns[i].name);
 }
 
@@ -82,9 +80,7 @@ end(void)
 static bool
 fits(void)
 {
-	size_t i;
-
-	for (i = 0; i < lines; i++) {
+	for (size_t i = 0; i < lines; i++) {
 		if (text_columns(line[i]) > layout.width)
 			return false;
 	}
@@ -95,10 +91,8 @@ fits(void)
 static bool
 differ(size_t first, size_t last)
 {
-	size_t i, j;
-
-	for (i = first; i <= last; i++) {
-		for (j = first; j < i; j++) {
+	for (size_t i = first; i <= last; i++) {
+		for (size_t j = first; j < i; j++) {
 			const size_t length = strcspn(line[i], " ");
 
 			if (length == strcspn(line[j], " ") && strncmp(line[i], line[j], length) == 0)
@@ -230,11 +224,10 @@ TEST(owners)
 
 TEST(blocks)
 {
-	size_t i;
 	char key[64];
 
 	begin(70);
-	for (i = 0; i < 3 * LAYOUT_ROWS - 7; i++) {
+	for (size_t i = 0; i < 3 * LAYOUT_ROWS - 7; i++) {
 		(void)snprintf(key, sizeof(key), i < LAYOUT_ROWS ? "%zu" : "a-longer-key-with-the-number-%zu-in-it", i);
 		add_row(key, "ops@web-01.example.net:4711", "nightly");
 	}

@@ -23,9 +23,7 @@ static const struct {
 
 TEST(drift)
 {
-	size_t i;
-
-	for (i = 0; i < COUNT(drifts); i++) {
+	for (size_t i = 0; i < COUNT(drifts); i++) {
 		is_int(lease_drift_us(drifts[i].ttl_us), drifts[i].drift_us, "drift of %" PRId64 " us",
 		    drifts[i].ttl_us);
 		is_int(lease_valid_until(7 * S, drifts[i].ttl_us), 7 * S + drifts[i].ttl_us - drifts[i].drift_us,
@@ -37,9 +35,8 @@ TEST(drift)
 TEST(bounds)
 {
 	int64_t ttl, kill_after, margin;
-	int i;
 
-	for (i = 0; i < 20000; i++) {
+	for (int i = 0; i < 20000; i++) {
 		ttl = TTL_MIN_MS * MS + below(INT64_C(1) << (below(50) + 1));
 		kill_after = below(INT64_C(1) << (below(50) + 1));
 		margin = lease_kill_margin_us(ttl, kill_after);
@@ -81,12 +78,10 @@ static const struct {
 
 TEST(tables)
 {
-	size_t i;
-
-	for (i = 0; i < COUNT(timeouts); i++)
+	for (size_t i = 0; i < COUNT(timeouts); i++)
 		is_int(lease_node_timeout_ms(timeouts[i].ttl_ms), timeouts[i].timeout_ms,
 		    "time for the nodes of a lease of %" PRId64 " ms", timeouts[i].ttl_ms);
-	for (i = 0; i < COUNT(margins); i++)
+	for (size_t i = 0; i < COUNT(margins); i++)
 		is_int(lease_kill_margin_us(margins[i].ttl_us, margins[i].kill_after_us), margins[i].margin_us,
 		    "margin of %" PRId64 " us in %" PRId64, margins[i].kill_after_us, margins[i].ttl_us);
 }
@@ -189,9 +184,8 @@ TEST(outage)
 	static const int64_t ttls[] = { S, 2 * S, 3 * S, 10 * S, 30 * S, 60 * S, 3600 * S };
 	struct lease_schedule k;
 	int64_t back, margin, signal_at;
-	size_t i;
 
-	for (i = 0; i < COUNT(ttls); i++) {
+	for (size_t i = 0; i < COUNT(ttls); i++) {
 		margin = ttls[i] / 6 < 5 * S ? ttls[i] / 6 : 5 * S;
 		start(&k, 0, ttls[i], granted_until(0, ttls[i]), true);
 		signal_at = k.valid_until_us - lease_kill_margin_us(ttls[i], margin);

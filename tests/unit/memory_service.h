@@ -145,11 +145,9 @@ see(const char *key, struct record *view)
 static enum status
 look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
-	int i;
-
 	(void)backend;
 	(void)err;
-	for (i = 0; i < args->count; i++)
+	for (int i = 0; i < args->count; i++)
 		see(record[i].key, &record[i]);
 	return ST_OK;
 }

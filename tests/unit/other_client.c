@@ -39,9 +39,8 @@ static const struct {
 TEST(clients)
 {
 	struct holder h;
-	size_t i;
 
-	for (i = 0; i < COUNT(table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		memset(&h, 0, sizeof(h));
 		h.state = LOCK_OTHER_CLIENT;
 		h.other_type = strcmp(table[i].type, "string") != 0;

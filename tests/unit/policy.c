@@ -94,16 +94,15 @@ static const struct story {
 TEST(stories)
 {
 	char orders[ORDERS_MAX + 1];
-	size_t i, j;
 
-	for (i = 0; i < COUNT(stories); i++) {
+	for (size_t i = 0; i < COUNT(stories); i++) {
 		const struct story *s = &stories[i];
 		struct policy e = { .margin_us = s->margin,
 			.kill_after_us = s->kill_after,
 			.max_run_at_us = s->max_run_at,
 			.only_warn = s->only_warn };
 
-		for (j = 0; j < COUNT(s->step) && s->step[j].orders != NULL; j++) {
+		for (size_t j = 0; j < COUNT(s->step) && s->step[j].orders != NULL; j++) {
 			const struct step *step = &s->step[j];
 
 			ask(&e, step->valid_until, step->lost, step->now, orders);
@@ -285,7 +284,6 @@ live(struct life *l)
 {
 	char orders[ORDERS_MAX + 1];
 	int asked;
-	size_t i;
 
 	begin(l);
 	for (asked = 0; asked < 60; asked++) {
@@ -295,7 +293,7 @@ live(struct life *l)
 			l->doomed = true;
 		ask(&l->policy, l->valid_until, l->lost, l->now, orders);
 		each(strlen(orders) < ORDERS_MAX, "orders without an end: %s", orders);
-		for (i = 0; orders[i] != '\0'; i++)
+		for (size_t i = 0; orders[i] != '\0'; i++)
 			note_order(l, orders[i]);
 		check(l);
 		if (l->punctual)
@@ -307,9 +305,8 @@ live(struct life *l)
 TEST(random_lives)
 {
 	struct life life;
-	int i;
 
-	for (i = 0; i < 20000; i++)
+	for (int i = 0; i < 20000; i++)
 		live(&life);
 	each_ok("random lives");
 }

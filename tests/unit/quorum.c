@@ -32,9 +32,9 @@ static const struct kind {
 static int
 votes(const struct ballot *b, enum vote vote, int side)
 {
-	int i, n = 0;
+	int n = 0;
 
-	for (i = 0; i < b->nodes; i++)
+	for (int i = 0; i < b->nodes; i++)
 		n += b->vote[i] == vote && (vote != VOTE_NO || b->side[i] == side);
 	return n;
 }
@@ -58,9 +58,7 @@ outcome(const struct ballot *b)
 static int
 first_pending(const struct ballot *b)
 {
-	int i;
-
-	for (i = 0; i < b->nodes; i++) {
+	for (int i = 0; i < b->nodes; i++) {
 		if (b->vote[i] == VOTE_PENDING)
 			return i;
 	}
@@ -75,11 +73,10 @@ foregone(struct ballot b)
 		{ VOTE_NO, 0, false }, { VOTE_NO, 1, false }, { VOTE_NO, 2, false }, { VOTE_NO, NEW_SIDE, false } };
 	const int node = first_pending(&b);
 	int all = ANY;
-	size_t i;
 
 	if (node < 0)
 		return outcome(&b);
-	for (i = 0; i < COUNT(completions); i++) {
+	for (size_t i = 0; i < COUNT(completions); i++) {
 		enum verdict verdict;
 
 		b.vote[node] = completions[i].vote;
@@ -96,9 +93,9 @@ foregone(struct ballot b)
 static bool
 only_suspects_missing(const struct ballot *b)
 {
-	int i, voted = 0;
+	int voted = 0;
 
-	for (i = 0; i < b->nodes; i++) {
+	for (int i = 0; i < b->nodes; i++) {
 		if (b->vote[i] == VOTE_PENDING && !b->unresponsive[i])
 			return false;
 		voted += b->vote[i] == VOTE_YES || b->vote[i] == VOTE_NO;
@@ -120,9 +117,8 @@ static struct ballot
 ballot_of(int nodes, unsigned long number, bool closed)
 {
 	struct ballot b = { .nodes = nodes, .closed = closed };
-	int i;
 
-	for (i = 0; i < nodes; i++, number /= COUNT(kinds)) {
+	for (int i = 0; i < nodes; i++, number /= COUNT(kinds)) {
 		const struct kind *k = &kinds[number % COUNT(kinds)];
 
 		b.vote[i] = k->vote;
@@ -154,9 +150,9 @@ test_all(int nodes)
 	unsigned long number, count = 1;
 	struct ballot b;
 	enum verdict got, wanted;
-	int i, closed;
+	int closed;
 
-	for (i = 0; i < nodes; i++)
+	for (int i = 0; i < nodes; i++)
 		count *= COUNT(kinds);
 	for (number = 0; number < count; number++) {
 		for (closed = 0; closed < 2; closed++) {
@@ -165,7 +161,7 @@ test_all(int nodes)
 			wanted = defined(b);
 			each(got == wanted, "ballot %lu, closed %d: %d, not %d", number, closed, got, wanted);
 			/* Swaps of neighbours make every order. */
-			for (i = 0; i + 1 < nodes; i++) {
+			for (int i = 0; i + 1 < nodes; i++) {
 				swap(&b, i, i + 1);
 				each(quorum_judge(&b) == got, "ballot %lu: the order of %d and the next matters",
 				    number, i);
@@ -181,12 +177,12 @@ TEST(names_of_sides)
 {
 	struct ballot b;
 	enum verdict got;
-	int i, round;
+	int round;
 
 	for (round = 0; round < 5000; round++) {
 		b = ballot_of(NODES, (unsigned long)below(9 * 9 * 9 * 9 * 9), below(2) == 0);
 		got = quorum_judge(&b);
-		for (i = 0; i < NODES; i++)
+		for (int i = 0; i < NODES; i++)
 			b.side[i] = 1000 - 7 * b.side[i];
 		each(quorum_judge(&b) == got, "round %d", round);
 	}
@@ -240,12 +236,11 @@ static const struct {
 TEST(table)
 {
 	static const char verdicts[][10] = { "open", "carried", "refused", "split", "no quorum" };
-	size_t i, j;
 
-	for (i = 0; i < COUNT(table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		struct ballot b = { .nodes = (int)strlen(table[i].votes), .closed = table[i].closed };
 
-		for (j = 0; table[i].votes[j] != '\0'; j++) {
+		for (size_t j = 0; table[i].votes[j] != '\0'; j++) {
 			const char c = table[i].votes[j];
 
 			b.unresponsive[j] = c == '?';

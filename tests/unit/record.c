@@ -84,11 +84,9 @@ put_node(struct holder *h, char c, int64_t left_ms, int64_t fence)
 static void
 set_view(struct record *v, struct holder holders[NODES_MAX], const struct row *row)
 {
-	int i;
-
 	memset(v, 0x5a, sizeof(*v));
 	v->nodes = (int)strlen(row->nodes);
-	for (i = 0; i < v->nodes; i++) {
+	for (int i = 0; i < v->nodes; i++) {
 		v->node[i].state = put_node(&holders[i], row->nodes[i], row->left_ms[i], row->fence[i]);
 		v->node[i].left_ms = row->left_ms[i];
 	}
@@ -122,9 +120,7 @@ test_row(const struct row *row)
 
 TEST(table)
 {
-	size_t i;
-
-	for (i = 0; i < COUNT(table); i++)
+	for (size_t i = 0; i < COUNT(table); i++)
 		test_row(&table[i]);
 }
 
@@ -144,13 +140,11 @@ TEST(mixed)
 	};
 	static struct holder holders[NODES_MAX];
 	struct record v;
-	size_t i;
-	int j;
 
-	for (i = 0; i < COUNT(mixed); i++) {
+	for (size_t i = 0; i < COUNT(mixed); i++) {
 		memset(&v, 0, sizeof(v));
 		v.nodes = 3;
-		for (j = 0; j < 3; j++) {
+		for (int j = 0; j < 3; j++) {
 			(void)put_node(&holders[j], 'a', 100, 5);
 			holders[j].state = mixed[i][j];
 			v.node[j].state = mixed[i][j];
@@ -169,10 +163,10 @@ TEST(mixed)
 static bool
 majority_grants(const struct row *row, char c, int64_t ms)
 {
-	int i, n = 0;
+	int n = 0;
 	const int nodes = (int)strlen(row->nodes);
 
-	for (i = 0; i < nodes; i++)
+	for (int i = 0; i < nodes; i++)
 		n += row->nodes[i] == c && (row->left_ms[i] < 0 || (ms >= 0 && row->left_ms[i] >= ms));
 	return 2 * n > nodes;
 }
@@ -181,11 +175,10 @@ static int64_t
 define_left(const struct row *row, char c)
 {
 	int64_t most = 0;
-	size_t i;
 
 	if (majority_grants(row, c, -1))
 		return -1;
-	for (i = 0; row->nodes[i] != '\0'; i++) {
+	for (size_t i = 0; row->nodes[i] != '\0'; i++) {
 		if (row->left_ms[i] > most && majority_grants(row, c, row->left_ms[i]))
 			most = row->left_ms[i];
 	}
@@ -213,13 +206,13 @@ check_random(struct row *row, const char *nodes)
 {
 	static struct holder holders[NODES_MAX];
 	struct record v;
-	size_t i, j, n, replies = 0;
+	size_t j, n, replies = 0;
 	const size_t count = strlen(nodes);
 	char most = '.';
 	bool enough;
 
 	row->nodes = nodes;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		for (j = 0, n = 0; j < count; j++)
 			n += nodes[i] != '.' && nodes[j] == nodes[i];
 		replies += nodes[i] != '.';
@@ -245,12 +238,12 @@ TEST(random)
 	static const char letters[] = "aaaab1A-.";
 	struct row row;
 	char nodes[6];
-	int i, j, count;
+	int count;
 
-	for (i = 0; i < 50000; i++) {
+	for (int i = 0; i < 50000; i++) {
 		memset(&row, 0, sizeof(row));
 		count = 1 + (int)below(5);
-		for (j = 0; j < count; j++) {
+		for (int j = 0; j < count; j++) {
 			nodes[j] = letters[below((int64_t)sizeof(letters) - 1)];
 			row.left_ms[j] = below(6) - 1;
 			row.fence[j] = 1 + below(3);

@@ -19,14 +19,13 @@ feed_lists(struct parser *p, int outer, int inner)
 {
 	struct reply *reply = NULL;
 	char head[32];
-	int i, j;
 
 	(void)snprintf(head, sizeof(head), "*%d\r\n", outer);
 	feed(p, head);
 	(void)snprintf(head, sizeof(head), "*%d\r\n", inner);
-	for (i = 0; i < outer && reply == NULL && parser_failure(p)->kind == NO_FAILURE; i++) {
+	for (int i = 0; i < outer && reply == NULL && parser_failure(p)->kind == NO_FAILURE; i++) {
 		feed(p, head);
-		for (j = 0; j < inner; j++)
+		for (int j = 0; j < inner; j++)
 			feed(p, ":1\r\n");
 		reply = parser_next(p);
 	}
@@ -43,11 +42,10 @@ TEST(lists)
 {
 	struct parser *p = parser_new();
 	struct reply *reply;
-	int i;
 
 	if (p == NULL)
 		abort();
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		reply = feed_lists(p, 16384, 15);
 		ok(reply_items(reply) == 16384 && reply_items(reply_item(reply, 16383)) == 15,
 		    "a Cluster of as many ranges as there are slots, time %d", i + 1);
@@ -88,11 +86,10 @@ feed_strings(struct parser *p, int most)
 TEST(bytes)
 {
 	struct parser *p = parser_new();
-	int i;
 
 	if (p == NULL)
 		abort();
-	for (i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++)
 		ok(feed_strings(p, 3) == 3 && parser_failure(p)->kind == NO_FAILURE, "three mebibytes, time %d", i + 1);
 	ok(feed_strings(p, 100) < 20 && says(p, "does not end"), "a hundred, each of them whole");
 	parser_free(p);

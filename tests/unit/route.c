@@ -40,9 +40,8 @@ TEST(demoted)
 		{ "-ASK 1 a.test:1\r\n", true }, { "-READ ONLY\r\n", false }, { "-OOM command not allowed\r\n", false },
 		{ "+READONLY\r\n", false } };
 	struct reply *reply;
-	size_t i;
 
-	for (i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
 		reply = read_reply(replies[i].text);
 		each(route_is_demoted(reply) == replies[i].demoted, "demoted: %s", replies[i].text);
 		reply_free(reply);

@@ -15,7 +15,6 @@ TEST(names)
 		"RTMAX+1", "RTMAX-31", "RTMIN+ 1" };
 	char name[SIGNAL_NAME_SIZE];
 	int signal;
-	size_t i;
 
 	is_str(signals_name(SIGTERM, name), "SIGTERM", "a name");
 	is_str(signals_name(SIGRTMIN + 3, name), "SIGRTMIN+3", "a real-time signal");
@@ -24,7 +23,7 @@ TEST(names)
 	for (signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
 		each(signals_number(signals_name(signal, name)) == signal, "%d is %s", signal, name);
 	each_ok("a name that is shown is the name of that signal");
-	for (i = 0; i < COUNT(bad); i++)
+	for (size_t i = 0; i < COUNT(bad); i++)
 		each(signals_number(bad[i]) == 0, "'%s' is a signal", bad[i]);
 	each_ok("what is no signal is refused");
 }
@@ -36,7 +35,6 @@ TEST(watched)
 	struct signals s;
 	sigset_t given;
 	int signal, watched = 0;
-	size_t i;
 
 	(void)sigprocmask(SIG_BLOCK, NULL, &given);
 	(void)sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
@@ -45,7 +43,7 @@ TEST(watched)
 		watched += sigismember(&s.watched, signal) == 1;
 	ok(watched >= 31 - 11 - 1 - 4 + SIGRTMAX - SIGRTMIN + 1, "all that end a process: %d", watched);
 	ok(sigismember(&s.watched, SIGUSR1) == 0, "a signal that was ignored is not watched");
-	for (i = 0; i < COUNT(others); i++)
+	for (size_t i = 0; i < COUNT(others); i++)
 		each(sigismember(&s.watched, others[i]) == 0, "%d is watched", others[i]);
 	each_ok("signals that do not end a process, or that writes get, are not watched");
 	(void)close(s.fd);

@@ -52,9 +52,8 @@ encode(unsigned int code, char bytes[5])
 {
 	const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 	static const unsigned int marks[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-	size_t i;
 
-	for (i = n; i-- > 1; code >>= 6)
+	for (size_t i = n; i-- > 1; code >>= 6)
 		bytes[i] = (char)(0x80 | (code & 0x3f));
 	bytes[0] = (char)(marks[n] | code);
 	bytes[n] = '\0';
@@ -87,7 +86,7 @@ TEST(every_character)
 {
 	char bytes[5], broken[5];
 	unsigned int code;
-	size_t n, i, got;
+	size_t n, got;
 
 	for (code = 1; code <= 0x10ffff; code++) {
 		if (code >= 0xd800 && code < 0xe000)
@@ -100,7 +99,7 @@ TEST(every_character)
 			each(got == n || (got == 0 && debatable(code)), "U+%04X is not shown", code);
 		if (n > 1 && code % 61 == 0) {
 			each(text_utf8(bytes, n - 1) == 0, "U+%04X without its last byte", code);
-			for (i = 1; i < n; i++) {
+			for (size_t i = 1; i < n; i++) {
 				memcpy(broken, bytes, sizeof(broken));
 				broken[i] = (char)((code & 1) != 0 ? broken[i] ^ 0x40 : broken[i] & 0x3f);
 				each(text_utf8(broken, n) == 0, "U+%04X with byte %zu broken", code, i);
@@ -112,9 +111,7 @@ TEST(every_character)
 
 TEST(characters)
 {
-	size_t i;
-
-	for (i = 0; i < COUNT(characters); i++) {
+	for (size_t i = 0; i < COUNT(characters); i++) {
 		const char *bytes = characters[i].bytes;
 
 		is_int((int64_t)text_utf8(bytes, strlen(bytes)), (int64_t)characters[i].length, "%s",
@@ -159,9 +156,8 @@ TEST(pieces)
 {
 	char buffer[32];
 	struct text t;
-	size_t i;
 
-	for (i = 0; i < COUNT(pieces); i++) {
+	for (size_t i = 0; i < COUNT(pieces); i++) {
 		is_str(text_show(pieces[i].bytes, buffer, sizeof(buffer)), pieces[i].shown, "shown as %s",
 		    pieces[i].shown);
 		is_int((int64_t)text_columns(buffer), (int64_t)pieces[i].columns, "the columns of %s", pieces[i].shown);
@@ -180,10 +176,10 @@ TEST(pieces)
 TEST(noise)
 {
 	char bytes[24], buffer[128];
-	size_t i, j, n;
+	size_t j, n;
 	bool clean;
 
-	for (i = 0; i < 20000; i++) {
+	for (size_t i = 0; i < 20000; i++) {
 		for (j = 0; j < sizeof(bytes) - 1; j++)
 			bytes[j] = (char)(below(3) == 0 ? 1 + below(255) : 0x80 + below(0x80));
 		bytes[sizeof(bytes) - 1] = '\0';
@@ -208,9 +204,9 @@ enum {
 static void
 expect(const struct piece *const *chosen, size_t count, size_t size, char *wanted)
 {
-	size_t i, total = 0, kept = 0;
+	size_t total = 0, kept = 0;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		total += strlen(chosen[i]->shown);
 		if (total + 3 < size)
 			kept = i + 1;
@@ -218,7 +214,7 @@ expect(const struct piece *const *chosen, size_t count, size_t size, char *wante
 	if (total < size)
 		kept = count;
 	*wanted = '\0';
-	for (i = 0; i < kept; i++)
+	for (size_t i = 0; i < kept; i++)
 		wanted += snprintf(wanted, 32, "%s", chosen[i]->shown);
 	if (total >= size && size >= 4)
 		memcpy(wanted, "...", 4);
@@ -230,7 +226,6 @@ check_cut(const struct piece *const *chosen, size_t count, size_t size)
 {
 	char wanted[LONGEST * 32], *buffer = malloc(size);
 	struct text t;
-	size_t i;
 
 	if (buffer == NULL) {
 		each(false, "out of memory");
@@ -238,7 +233,7 @@ check_cut(const struct piece *const *chosen, size_t count, size_t size)
 	}
 	expect(chosen, count, size, wanted);
 	t = text_in(buffer, size);
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		text_add_shown(&t, chosen[i]->bytes, strlen(chosen[i]->bytes));
 	each(memchr(buffer, '\0', size) != NULL && t.length == strlen(buffer), "size %zu: not terminated", size);
 	if (size >= 4)
@@ -256,11 +251,11 @@ is_single(const struct piece *p)
 TEST(cutting)
 {
 	const struct piece *chosen[LONGEST];
-	size_t i, j, count, size;
+	size_t count, size;
 
-	for (i = 0; i < 4000; i++) {
+	for (size_t i = 0; i < 4000; i++) {
 		count = (size_t)below(LONGEST + 1);
-		for (j = 0; j < count; j++) {
+		for (size_t j = 0; j < count; j++) {
 			do
 				chosen[j] = &pieces[below(COUNT(pieces))];
 			while (!is_single(chosen[j]));
@@ -277,9 +272,9 @@ TEST(utf8_cut)
 		"\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "\xf0\x9f\x94\x92\xf0\x9f\x94\x92\xf0\x9f\x94\x92",
 		"a\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92z" };
 	char buffer[16];
-	size_t i, j, size, n;
+	size_t j, size, n;
 
-	for (i = 0; i < COUNT(texts); i++) {
+	for (size_t i = 0; i < COUNT(texts); i++) {
 		for (size = 1; size <= sizeof(buffer); size++) {
 			(void)text_show(texts[i], buffer, size);
 			for (j = 0, n = 1; n > 0; j += n)
@@ -343,9 +338,7 @@ static const struct {
 
 TEST(widths)
 {
-	size_t i;
-
-	for (i = 0; i < COUNT(widths); i++)
+	for (size_t i = 0; i < COUNT(widths); i++)
 		is_int((int64_t)text_columns(widths[i].text), widths[i].columns, "the columns of %s", widths[i].what);
 }
 
@@ -354,10 +347,10 @@ TEST(fitting)
 	static const char text[] = "a\xe9\x94\x81"
 				   "e\xcc\x81\xf0\x9f\x94\x92z";
 	static const size_t bytes[] = { 0, 1, 1, 4, 7, 7, 11, 12, 12 }, taken[] = { 0, 1, 1, 3, 4, 4, 6, 7, 7 };
-	size_t i, columns;
+	size_t columns;
 
 	is_int((int64_t)text_columns(text), 7, "wide characters count twice, those that join another not at all");
-	for (i = 0; i < COUNT(bytes); i++) {
+	for (size_t i = 0; i < COUNT(bytes); i++) {
 		is_int((int64_t)text_fitting(text, i, &columns), (int64_t)bytes[i], "what fits into %zu columns", i);
 		is_int((int64_t)columns, (int64_t)taken[i], "the columns that it takes");
 	}
@@ -379,19 +372,18 @@ TEST(quoting)
 {
 	static const char *const passwords[] = { "secret", "secretive", "s\\p", "" };
 	char text[64], word[8], padded[100];
-	size_t i;
 
-	for (i = 0; i < COUNT(passwords); i++)
+	for (size_t i = 0; i < COUNT(passwords); i++)
 		text_keep_secret(SECRET_PASSWORD, passwords[i], strlen(passwords[i]));
-	for (i = 0; i < 100; i++) {
+	for (size_t i = 0; i < 100; i++) {
 		(void)snprintf(word, sizeof(word), "t%zu", i);
 		text_keep_secret(SECRET_TOKEN, word, strlen(word));
 	}
 	text_keep_secret(SECRET_TOKEN, TOKEN, strlen(TOKEN));
-	for (i = 0; i < COUNT(quotes); i++)
+	for (size_t i = 0; i < COUNT(quotes); i++)
 		is_str(text_quote(quotes[i].text, text, sizeof(text)), quotes[i].quoted, "'%s' quoted", quotes[i].text);
 	is_str(text_quote("t84 t85", text, sizeof(text)), "t84 *", "only the newest tokens are hidden");
-	for (i = 40; i < 70; i++) {
+	for (size_t i = 40; i < 70; i++) {
 		(void)snprintf(padded, sizeof(padded), "%*s" TOKEN, (int)i, "");
 		each(strchr(text_quote(padded, text, sizeof(text)), 'A') == NULL, "behind %zu blanks", i);
 	}

@@ -16,14 +16,12 @@ static int seen[TOKEN_LENGTH][256]; /* how often each character stands in each p
 
 TEST(make)
 {
-	size_t i, j;
-
-	for (i = 0; i < TOKENS; i++) {
+	for (size_t i = 0; i < TOKENS; i++) {
 		each(token_new(tokens[i]), "token %zu", i);
 		each(strlen(tokens[i]) == TOKEN_LENGTH && strspn(tokens[i], alphabet) == TOKEN_LENGTH, "%s", tokens[i]);
 		each(token_valid(tokens[i]), "%s is not valid", tokens[i]);
 		each(tokens[i][0] != '-', "%s looks like an option", tokens[i]);
-		for (j = 0; j < TOKEN_LENGTH; j++)
+		for (size_t j = 0; j < TOKEN_LENGTH; j++)
 			seen[j][(unsigned char)tokens[i][j]]++;
 	}
 	each_ok("tokens have their shape and never begin with a dash");
@@ -33,11 +31,11 @@ TEST(make)
 TEST(spread)
 {
 	const int fair = TOKENS >> BITS;
-	size_t place, c;
+	size_t place;
 	int n;
 
 	for (place = 0; place < TOKEN_LENGTH - 1; place++) {
-		for (c = 0; c < sizeof(alphabet) - 1; c++) {
+		for (size_t c = 0; c < sizeof(alphabet) - 1; c++) {
 			n = seen[place][(unsigned char)alphabet[c]];
 			if (place == 0 && alphabet[c] == '-')
 				continue;
@@ -59,10 +57,8 @@ compare(const void *a, const void *b)
 
 TEST(duplicates)
 {
-	size_t i;
-
 	qsort(tokens, TOKENS, sizeof(tokens[0]), compare);
-	for (i = 1; i < TOKENS; i++)
+	for (size_t i = 1; i < TOKENS; i++)
 		each(strcmp(tokens[i - 1], tokens[i]) != 0, "%s twice", tokens[i]);
 	each_ok("no token comes twice");
 }
@@ -97,9 +93,7 @@ static const struct {
 
 TEST(valid)
 {
-	size_t i;
-
-	for (i = 0; i < COUNT(table); i++)
+	for (size_t i = 0; i < COUNT(table); i++)
 		ok(token_valid(table[i].token) == table[i].valid, "'%s' has%s the shape", table[i].token,
 		    table[i].valid ? "" : " not");
 }
@@ -124,9 +118,8 @@ static const struct {
 TEST(holds)
 {
 	char hold[TOKEN_SIZE], again[TOKEN_SIZE];
-	size_t i;
 
-	for (i = 0; i < COUNT(holds); i++)
+	for (size_t i = 0; i < COUNT(holds); i++)
 		ok(hold_valid(holds[i].hold) == holds[i].valid, "'%s' is%s a hold", holds[i].hold,
 		    holds[i].valid ? "" : " not");
 	ok(hold_new("BBBBBBBBBBBBBBBBBBBBBB", hold) && hold_valid(hold), "a further hold has its shape: %s", hold);

@@ -107,9 +107,8 @@ TEST(good)
 {
 	struct url url;
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(good); i++) {
+	for (size_t i = 0; i < COUNT(good); i++) {
 		const struct good *g = &good[i];
 
 		memset(&url, 0x5a, sizeof(url));
@@ -152,15 +151,13 @@ TEST(services)
 	struct text text;
 	struct url url;
 	struct err err;
-	size_t i;
-	int j;
 
-	for (i = 0; i < COUNT(services); i++) {
+	for (size_t i = 0; i < COUNT(services); i++) {
 		memset(&url, 0x5a, sizeof(url));
 		if (!is_int(url_parse(services[i].text, &url, &err), ST_OK, "%s", services[i].text))
 			continue;
 		text = text_in(hosts, sizeof(hosts));
-		for (j = 0; j < url.seeds; j++)
+		for (int j = 0; j < url.seeds; j++)
 			text_addf(&text, "%s%s:%s", j > 0 ? " " : "", url.seed[j].host, url.seed[j].port);
 		each(strcmp(hosts, services[i].hosts) == 0, "hosts %s", hosts);
 		each(strcmp(url.name, services[i].name) == 0, "name %s", url.name);
@@ -200,9 +197,8 @@ TEST(bad)
 {
 	struct url url;
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(bad); i++) {
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		memset(&err, 'z', sizeof(err));
 		err.text[sizeof(err.text) - 1] = '\0';
 		if (!is_int(url_parse(bad[i], &url, &err), ST_USAGE, "%s", bad[i]))
@@ -239,9 +235,9 @@ TEST(random)
 	char text[1024], *copy;
 	struct url url;
 	struct err err;
-	int i, j, n;
+	int j, n;
 
-	for (i = 0; i < 50000; i++) {
+	for (int i = 0; i < 50000; i++) {
 		text[0] = '\0';
 		for (j = 0, n = 0; j < 7; j++)
 			n += snprintf(text + n, sizeof(text) - (size_t)n, "%s", words[below(COUNT(words))]);

@@ -22,9 +22,8 @@ TEST(secrets)
 {
 	struct url url;
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(secrets); i++) {
+	for (size_t i = 0; i < COUNT(secrets); i++) {
 		memset(&url, 0, sizeof(url));
 		err.text[0] = '\0';
 		(void)url_parse(secrets[i], &url, &err);

@@ -21,13 +21,12 @@ TEST(round_trip)
 {
 	struct metadata m, again;
 	char text[METADATA_SIZE];
-	int i, k;
 
-	for (i = 0; i < 2000; i++) {
+	for (int i = 0; i < 2000; i++) {
 		memset(&m, 0, sizeof(m));
-		for (k = (int)below(OWNER_MAX + 1); k > 0; k--)
+		for (int k = (int)below(OWNER_MAX + 1); k > 0; k--)
 			m.owner[k - 1] = (char)(1 + below(i % 2 == 0 ? 127 : 255));
-		for (k = (int)below(LABEL_MAX + 1); k > 0; k--)
+		for (int k = (int)below(LABEL_MAX + 1); k > 0; k--)
 			m.label[k - 1] = (char)(1 + below(255));
 		m.ttl_ms = (int64_t)below(1U << 31);
 		m.since_ms = (int64_t)below(1U << 31);
@@ -56,14 +55,13 @@ TEST(others)
 		"{\"dlock\":1,\"owner\":\"me@host:1\",\"label\":\"\",\"ttl_ms\":30000,\"holds\":[\"first\"]}" };
 	char many[METADATA_SIZE + 16] = "dlock 1\n";
 	struct metadata m;
-	size_t i;
 
-	for (i = 0; i < COUNT(junk); i++)
+	for (size_t i = 0; i < COUNT(junk); i++)
 		ok(!reads(junk[i], &m), "no metadata of dlock: %s", junk[i]);
 	ok(reads("dlock 1\n", &m) && metadata_holds(&m) == 1, "the shortest");
 	ok(reads("dlock 1\nnew a b\nowner me\n", &m) && strcmp(m.owner, "me") == 0, "lines of later versions");
 	ok(!metadata_read("dlock 1\nowner a\0b\n", 18, &m), "a NUL");
-	for (i = 0; i <= METADATA_HOLDS; i++)
+	for (size_t i = 0; i <= METADATA_HOLDS; i++)
 		memcpy(many + 8 + 7 * i, "hold x\n", 8);
 	ok(!reads(many, &m), "too many holds");
 	memset(many + 8, 'n', METADATA_SIZE - 8);
@@ -92,7 +90,6 @@ TEST(holds)
 {
 	struct metadata m = { .ttl_ms = 1 };
 	char hold[METADATA_HOLD_LENGTH + 1];
-	int i;
 
 	ok(metadata_has_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, "x"),
 	    "the first hold is that of acquire");
@@ -102,7 +99,7 @@ TEST(holds)
 	ok(metadata_remove_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, METADATA_FIRST_HOLD),
 	    "the first ends before the second");
 	ok(!metadata_remove_hold(&m, METADATA_FIRST_HOLD) && metadata_holds(&m) == 1, "a hold ends once");
-	for (i = metadata_holds(&m); i < METADATA_HOLDS; i++) {
+	for (int i = metadata_holds(&m); i < METADATA_HOLDS; i++) {
 		(void)snprintf(hold, sizeof(hold), "%u", (unsigned int)i & 0xff);
 		each(metadata_add_hold(&m, hold), "hold %d", i);
 	}

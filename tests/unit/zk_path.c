@@ -33,9 +33,8 @@ TEST(paths)
 		{ "zookeeper", "/zookeeper" },
 	};
 	char path[PATH_LOCK_SIZE];
-	size_t i;
 
-	for (i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		path_of_key("", cases[i].key, path);
 		is_str(path, cases[i].path, "KEY %s", cases[i].key);
 	}
@@ -54,11 +53,11 @@ TEST(round_trip)
 {
 	static const char pieces[] = "/.%ab\x01\xc3\xa4\xff\xf0\x90\x80\x80";
 	char key[32], again[1100], path[PATH_LOCK_SIZE];
-	int i, length, c;
+	int length;
 
-	for (i = 0; i < 100000; i++) {
+	for (int i = 0; i < 100000; i++) {
 		length = 1 + (int)below(12);
-		for (c = 0; c < length; c++)
+		for (int c = 0; c < length; c++)
 			key[c] = i % 2 == 0 ? (char)(1 + below(255)) : pieces[below(sizeof(pieces) - 1)];
 		key[length] = '\0';
 		path_of_key("/c/d", key, path);

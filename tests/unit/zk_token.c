@@ -7,9 +7,8 @@ TEST(tokens)
 {
 	struct zk_token token, again;
 	char text[TOKEN_SIZE], name[64] = "_c_", begin[TOKEN_SIZE];
-	int i;
 
-	for (i = 0; i < 1000; i++) {
+	for (int i = 0; i < 1000; i++) {
 		memset(&token, 0, sizeof(token));
 		memset(&again, 0, sizeof(again));
 		each(zk_uuid_new(token.uuid), "random numbers");

@@ -18,9 +18,8 @@ TEST(urls)
 	};
 	struct zk_url url;
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		is_int(zk_url_parse(cases[i].text, &url, &err), ST_OK, "%s", cases[i].text);
 		is_str(url.name, cases[i].name, "its name");
 		is_str(url.user, cases[i].user, "its user");
@@ -56,13 +55,12 @@ TEST(refused)
 	};
 	struct zk_url url;
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(faults); i++) {
+	for (size_t i = 0; i < COUNT(faults); i++) {
 		(void)zk_url_parse(faults[i].text, &url, &err);
 		ok(strstr(err.text, faults[i].fault) != NULL, "%s", err.text);
 	}
-	for (i = 0; i < COUNT(texts); i++) {
+	for (size_t i = 0; i < COUNT(texts); i++) {
 		is_int(zk_url_parse(texts[i], &url, &err), ST_USAGE, "%s", texts[i]);
 		ok(strstr(err.text, "secret") == NULL, "%s", err.text);
 	}

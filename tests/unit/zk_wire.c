@@ -10,9 +10,9 @@ static void
 wrote(struct wire_out *o, const char *fields, const char *name)
 {
 	char got[2048] = "", wanted[2048] = "";
-	size_t i, n = 0;
+	size_t n = 0;
 
-	for (i = 0; i < o->length && 2 * i + 2 < sizeof(got); i++)
+	for (size_t i = 0; i < o->length && 2 * i + 2 < sizeof(got); i++)
 		(void)snprintf(got + 2 * i, 3, "%02x", (unsigned int)o->bytes[i]);
 	for (; *fields != '\0' && n + 1 < sizeof(wanted); fields++) {
 		if (*fields != ' ')
@@ -85,9 +85,8 @@ TEST(frames)
 	static const unsigned char two[] = "\0\0\0\3abc\0\0\0\0x";
 	static const unsigned char negative[] = "\377\377\377\377", large[] = "\0\100\0\1";
 	struct wire_in in;
-	size_t i;
 
-	for (i = 0; i < 7; i++)
+	for (size_t i = 0; i < 7; i++)
 		each(wire_frame(two, i, &in) == 0, "%zu bytes", i);
 	each_ok("a packet is awaited");
 	ok(wire_frame(two, 12, &in) == 7 && in.end - in.at == 3, "the first packet");
@@ -165,14 +164,13 @@ TEST(noise)
 	struct wire_in in, whole;
 	struct wire_text text;
 	int32_t count;
-	int i, k;
 
-	for (i = 0; i < 50000; i++) {
+	for (int i = 0; i < 50000; i++) {
 		const size_t start = (size_t)below(sizeof(reply) - 1), length = sizeof(reply) - 1 - start;
 		char *const bytes = malloc(length);
 
 		memcpy(bytes, reply + start, length);
-		for (k = (int)below(4); k > 0; k--)
+		for (int k = (int)below(4); k > 0; k--)
 			bytes[below((int64_t)length)] = (char)(below(2) == 0 ? below(256) : below(5) - 1);
 		in = whole = packet(bytes, length);
 		if (wire_get_connected(&in, &connected))
