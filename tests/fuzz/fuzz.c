@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static void
 interrupt(int signal)
 {
@@ -96,62 +98,16 @@ input_string(struct input *in, size_t most)
 	return string;
 }
 
-/* -- UTF-8, independent of the code under test ------------------------------ */
-
-/* The length of a well-formed character; 0 if it is ill-formed (The Unicode Standard, table 3-7). */
-static size_t
-character(const unsigned char *s, unsigned long *code)
-{
-	static const struct {
-		unsigned char first, last, low, high;
-		size_t length;
-	} rows[] = {
-		{ 0x00, 0x7f, 0, 0, 1 },
-		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 },
-		{ 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
-	static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-	size_t row;
-
-	for (row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
-		if (s[0] >= rows[row].first && s[0] <= rows[row].last)
-			break;
-	}
-	if (row == sizeof(rows) / sizeof(rows[0]))
-		return 0;
-	*code = s[0] & masks[rows[row].length];
-	for (size_t i = 1; i < rows[row].length; i++) {
-		if (s[i] < (i == 1 ? rows[row].low : 0x80) || s[i] > (i == 1 ? rows[row].high : 0xbf))
-			return 0;
-		*code = *code << 6 | (s[i] & 0x3f);
-	}
-	return rows[row].length;
-}
-
-/* Is it a C0 or C1 control character, a line or paragraph separator, or a bidirectional control? */
-static bool
-is_obeyed(unsigned long code)
-{
-	return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c || code == 0x200e || code == 0x200f ||
-	    (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
+/* -- Output ----------------------------------------------------------------- */
 
 bool
 is_harmless(const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
-	unsigned long code = 0;
 	size_t length;
 
-	for (; *at != '\0'; at += length) {
-		length = character(at, &code);
-		if (length == 0 || is_obeyed(code))
+	for (; *text != '\0'; text += length) {
+		length = text_utf8(text, strlen(text));
+		if (length == 0)
 			return false;
 	}
 	return true;

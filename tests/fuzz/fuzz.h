@@ -46,7 +46,7 @@ char *input_string(struct input *, size_t most);
 
 /* -- Output ----------------------------------------------------------------- */
 
-/* Is it well-formed UTF-8 without terminal control characters and without marks that change the text direction? */
+/* Is it UTF-8 that can be printed, as text_utf8() has it, which a unit test compares with all of Unicode? */
 bool is_harmless(const char *text);
 
 /* The same, and a single line that is not empty, as required for an error message? */

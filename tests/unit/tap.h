@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../sim/chance.h"
+
 #define TEST(name)                                                             \
 	static void test_##name(void);                                         \
 	__attribute__((constructor)) static void tap_add_##name(void)          \
@@ -190,16 +192,13 @@ temporary_folder(char *path, size_t size)
 	return mkdtemp(path) != NULL;
 }
 
-/* 64 random bits (splitmix64). */
+/* 64 random bits. */
 static inline uint64_t
 dice(void)
 {
-	static uint64_t state = 20240229;
-	uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+	static struct chance chance = { 20240229 };
 
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return chance_next(&chance);
 }
 
 /* 0 to n - 1. */
