@@ -11,14 +11,10 @@ import threading
 import time
 
 import crowd
-import proxy
+import proxy  # which finds the next one
+from servers import bulks
 
 START_LIMIT = 60
-
-
-def encode(words):
-    raw = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    return b"*%d\r\n" % len(raw) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in raw)
 
 
 class Direct:
@@ -31,7 +27,7 @@ class Direct:
         self.file = self.socket.makefile("rb")
 
     def ask(self, *words):
-        self.socket.sendall(encode(words))
+        self.socket.sendall(bulks(*(word.encode() for word in words)))
         return self.reply()
 
     def reply(self):
@@ -66,20 +62,12 @@ class Clock:
             file.write(struct.pack("q", int(seconds * 1e6)))
 
 
-class Node:
-    """A server.  It keeps its data when it is killed and started again, unless it is emptied."""
+class Troubled:
+    """What the history and the faults know of a server."""
 
-    def __init__(self, name, folder, shift, history):
-        self.name = name
-        self.folder = folder
-        self.path = f"{folder}/s"
-        self.history = history
-        self.shift = shift  # the library that makes its clock wrong, or None
-        self.clock = Clock(f"{folder}.clock")
-        self.process = None
-        self.troubles = 0
-        self.busy = threading.Lock()  # held by a fault of the server itself, since there is one at a time
-        self.lock = threading.Lock()
+    def __init__(self, name, history):
+        self.name, self.history = name, history
+        self.troubles, self.lock = 0, threading.Lock()
 
     def trouble(self, change):
         """The node may be out of reach of somebody from now on, or is so no more."""
@@ -87,6 +75,19 @@ class Node:
             self.troubles += change
             if self.troubles == max(change, 0):  # the first one, or none any more
                 self.history.say(self.name, "trouble" if change > 0 else "well")
+
+
+class Node(Troubled):
+    """A Redis.  It keeps its data when it is killed and started again, unless it is emptied."""
+
+    def __init__(self, name, folder, shift, history):
+        super().__init__(name, history)
+        self.folder = folder
+        self.path = f"{folder}/s"
+        self.shift = shift  # the library that makes its clock wrong, or None
+        self.clock = Clock(f"{folder}.clock")
+        self.process = None
+        self.busy = threading.Lock()  # held by a fault of the server itself, since there is one at a time
 
     def jump(self, seconds):
         """Its time of day: locks may end early or late, and what it knew of fences too."""

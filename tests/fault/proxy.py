@@ -12,8 +12,13 @@ import os
 import random
 import socket
 import struct
+import sys
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+from servers import message_end, words_of  # noqa: E402
 
 IDLE_CHECK = 0.02
 
@@ -26,32 +31,11 @@ class Cut(Exception):
     """The connection ends here."""
 
 
-def message_end(data, at):
-    """Where the message that begins there ends, or None if it isn't complete."""
-    line = data.find(b"\r\n", at)
-    if line < 0:
-        return None
-    kind, end = data[at], line + 2
-    if kind == ord("$"):
-        size = int(data[at + 1:line])
-        end += size + 2 if size >= 0 else 0
-        return end if end <= len(data) else None
-    if kind == ord("*"):
-        for _ in range(int(data[at + 1:line])):
-            end = message_end(data, end)
-            if end is None:
-                return None
-    return end
-
-
 def kind_of(request):
     """What a request is about: the name of a command, of scripts that of the script."""
-    words = request.split(b"\r\n", 5)
-    name = words[2].decode("latin-1").lower() if len(words) > 2 else ""
-    if name != "eval":
-        return name
-    text = words[4]
-    return next((script for word, script in SCRIPTS if word in text), "script")
+    words = words_of(request)
+    name = words[0].decode("latin-1").lower() if words else ""
+    return name if name != "eval" else next((script for word, script in SCRIPTS if word in words[1]), "script")
 
 
 class Messages:
@@ -81,30 +65,34 @@ class Conversation:
         self.answered = float("inf")
 
 
-class Link:
-    """A node as one side of the network sees it.  What is wrong with it is changed in the network's thread only."""
+class Gate:
+    """A server as one side of the network sees it.  What is wrong with it is changed in the network's thread only."""
 
-    def __init__(self, network, path, upstream):
+    def __init__(self, network):
         self.network = network
-        self.path = path
-        self.upstream = upstream
         self.partitions = 0
         self.open = asyncio.Event()
         self.open.set()
         self.delay = 0.0
         self.chance = {"lose": 0.0, "cut": 0.0, "before": 0.0}
-        self.idle = []  # a connection that is idle for so many seconds is closed
-        self.conversations = set()
 
     def partition(self, change):
         self.partitions += change
-        if self.partitions:
-            self.open.clear()
-        else:
-            self.open.set()
+        (self.open.clear if self.partitions else self.open.set)()
 
     def happens(self, what):
         return random.random() < self.chance[what]
+
+
+class Link(Gate):
+    """The way to a Redis."""
+
+    def __init__(self, network, path, upstream):
+        super().__init__(network)
+        self.path = path
+        self.upstream = upstream
+        self.idle = []  # a connection that is idle for so many seconds is closed
+        self.conversations = set()
 
     async def serve(self, reader, writer):
         try:

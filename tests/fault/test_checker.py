@@ -6,6 +6,7 @@ import os
 import unittest
 
 import checker
+import nodes
 import proxy
 import schedule
 import zk_schedule
@@ -278,8 +279,7 @@ class Others(unittest.TestCase):
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/lua")
         for name in ("acquire", "heal", "leave", "pass", "release", "renew"):
             with open(f"{folder}/{name}.lua", "rb") as file:
-                request = b"*3\r\n$4\r\nEVAL\r\n$9\r\n" + file.read() + b"\r\n$1\r\n1\r\n"
-            self.assertEqual(proxy.kind_of(request), name)
+                self.assertEqual(proxy.kind_of(nodes.bulks(b"EVAL", file.read(), b"1")), name)
         self.assertEqual(proxy.kind_of(b"*1\r\n$5\r\nBLPOP\r\n"), "blpop")
 
 

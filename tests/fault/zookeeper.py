@@ -9,19 +9,16 @@ import asyncio
 import os
 import random
 import signal
-import sys
 import threading
 import time
 
 import crowd
-import proxy
+import nodes
+import proxy  # which finds the next three
 import zk_schedule
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-
-import zkwire  # noqa: E402
-from ensemble import Ensemble  # noqa: E402
-from zkproxy import Cut  # noqa: E402
+import zkwire
+from ensemble import Ensemble
+from zkproxy import Cut
 
 READY_LIMIT = 60
 
@@ -41,25 +38,8 @@ def has_socket(pid, inode):
         return False
 
 
-class Gate:
-    """A server as one side of the network sees it; it is changed in the network's thread only."""
-
-    def __init__(self, network):
-        self.network = network
-        self.partitions = 0
-        self.open = asyncio.Event()
-        self.open.set()
-        self.delay = 0.0
-        self.chance = {"lose": 0.0, "cut": 0.0, "before": 0.0}
-
-    def partition(self, change):
-        self.partitions += change
-        (self.open.clear if self.partitions else self.open.set)()
-
-    def happens(self, what):
-        return random.random() < self.chance[what]
-
-    # What zkproxy.py asks.
+class Gate(proxy.Gate):
+    """The way to a server of ZooKeeper, as zkproxy.py asks for it."""
 
     async def on_request(self, _link, _kind, _size):
         await self.open.wait()
@@ -119,20 +99,6 @@ class Network(proxy.Faults):
         self.points = []
 
 
-class Node:
-    """What the history and the faults know of a server."""
-
-    def __init__(self, name, history):
-        self.name, self.history = name, history
-        self.troubles, self.lock = 0, threading.Lock()
-
-    def trouble(self, change):
-        with self.lock:
-            self.troubles += change
-            if self.troubles == max(change, 0):
-                self.history.say(self.name, "trouble" if change > 0 else "well")
-
-
 class World:
     """The servers n1 to n3."""
 
@@ -140,7 +106,7 @@ class World:
 
     def __init__(self, scenario, folder, _shift, history, act):
         self.scenario, self.history = scenario, history
-        self.nodes = {name: Node(name, history) for name in self.names}
+        self.nodes = {name: nodes.Troubled(name, history) for name in self.names}
         self.ensemble = Ensemble(f"{folder}/zk", zk_schedule.TICK_MS, zk_schedule.SYNC_TICKS)
         self.network = Network(act)
         self.led_by = None

@@ -181,70 +181,44 @@ is_offered() {
     [ "${offers[n]}" = "$*" ] || fail "question $n: offered '${offers[n]}', expected '$*'"
 }
 
+# offers SHELL LINE[=>WORD...]...: at the end of each line exactly these words, if there is an arrow.
+offers() {
+    local table=("${@:2}") n
+    ask "$1" "${table[@]%%=>*}"
+    for n in "${!table[@]}"; do [[ ${table[n]} != *'=>'* ]] || is_offered "$n" ${table[n]#*=>}; done
+}
+
 names() { dlock --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | LC_ALL=C sort; }
 long_options() { dlock "$@" --help all | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -e '--.*' | LC_ALL=C sort; }
 
 # ------------------------------------------------------------ what all of them do
 
 offers_commands() {
-    ask "$1" 'dlock ' 'dlock re' 'dlock -v --ttl 5s he' 'dlock help re'
-    is_offered 0 $(names)
-    is_offered 1 release renew
-    is_offered 2 help
-    is_offered 3 release renew
+    offers "$1" "dlock =>$(names)" 'dlock re=>release renew' 'dlock -v --ttl 5s he=>help' 'dlock help re=>release renew'
 }
 
 offers_options() {
-    local name all n=0
-    mapfile -t all < <(names)
-    all=("${all[@]/#/dlock }")
-    ask "$1" "${all[@]/%/ --}" 'dlock --' 'dlock run x --min' 'dlock acquire --min' \
-        'dlock --max-run 5s run --max' 'dlock --max-run 5s re' 'dlock run x zork --min' 'dlock run -- --min'
-    for name in $(names) ''; do
-        is_offered "$n" $(long_options $name)
-        n=$((n + 1))
-    done
-    is_offered "$n" --min-hold
-    is_offered $((n + 1))
-    is_offered $((n + 2)) --max-run
-    is_offered $((n + 3)) release renew
-    is_offered $((n + 4))
-    is_offered $((n + 5))
+    local name table=()
+    for name in $(names) ''; do table+=("dlock ${name:+$name }--=>$(long_options $name)"); done
+    offers "$1" "${table[@]}" 'dlock run x --min=>--min-hold' 'dlock acquire --min=>' 'dlock --max-run 5s run --max=>--max-run' \
+        'dlock --max-run 5s re=>release renew' 'dlock run x zork --min=>' 'dlock run -- --min=>'
 }
 
 offers_values() {
     local signal all=()
-    ask "$1" 'dlock run --on-lost ' 'dlock run --on-lost=' 'dlock run --on-lost=w' 'dlock -w f' \
-        'dlock acquire --wait=f' 'dlock run --signal T' 'dlock run --signal=SIGT' 'dlock run --signal ' \
-        'dlock --config se' 'dlock run --report=se' 'dlock --password-file se' 'dlock --ttl ' \
-        'dlock --on-l w' \
-        'dlock status -o T' 'dlock status --output=key,st' 'dlock status --watch --no-h' 'dlock status -o KEY,OW' 'dlock status -o ' \
-        'dlock --restart-guard a' 'dlock run --exec-on-lost dirnam' 'dlock acquire --keep '
-    is_offered 0 kill warn
-    is_offered 1 kill warn
-    is_offered 2 warn
-    is_offered 3 forever
-    is_offered 4 forever
-    is_offered 5 TERM
-    is_offered 6 SIGTERM
+    offers "$1" 'dlock run --signal ' 'dlock acquire --keep ' 'dlock run --on-lost =>kill warn' 'dlock run --on-lost==>kill warn' \
+        'dlock run --on-lost=w=>warn' 'dlock -w f=>forever' 'dlock acquire --wait=f=>forever' 'dlock run --signal T=>TERM' \
+        'dlock run --signal=SIGT=>SIGTERM' 'dlock --config se=>settings.conf' 'dlock run --report=se=>settings.conf' \
+        'dlock --password-file se=>settings.conf' 'dlock --ttl =>' 'dlock --on-l w=>' 'dlock status -o T=>TOKEN TTL' \
+        'dlock status --output=key,st=>key,state' 'dlock status --watch --no-h=>--no-headings' \
+        'dlock status -o KEY,OW=>KEY,OWNER' 'dlock --restart-guard a=>auto' 'dlock run --exec-on-lost dirnam=>dirname' \
+        'dlock status -o =>CLIENT FENCE HELD HOST KEY LABEL NODES OWNER PID STATE TOKEN TTL USER WAITING'
     for signal in HUP INT KILL TERM USR1; do
-        [[ " ${offers[7]} " == *" $signal "* ]] || fail "$signal is missing: ${offers[7]}"
+        [[ " ${offers[0]} " == *" $signal "* ]] || fail "$signal is missing: ${offers[0]}"
     done
-    for signal in ${offers[7]}; do all+=(--signal "$signal"); done
+    for signal in ${offers[0]}; do all+=(--signal "$signal"); done
     works run "${all[@]}" --help
-    is_offered 8 settings.conf
-    is_offered 9 settings.conf
-    is_offered 10 settings.conf
-    is_offered 11
-    is_offered 12 # no name is abbreviated
-    is_offered 13 TOKEN TTL
-    is_offered 14 key,state
-    is_offered 15 --no-headings
-    is_offered 16 KEY,OWNER
-    is_offered 17 CLIENT FENCE HELD HOST KEY LABEL NODES OWNER PID STATE TOKEN TTL USER WAITING
-    is_offered 18 auto
-    is_offered 19 dirname
-    [[ ${offers[20]} =~ ^[0-9]+$ ]] || fail "not a process: ${offers[20]}"
+    [[ ${offers[1]} =~ ^[0-9]+$ ]] || fail "not a process: ${offers[1]}"
 }
 
 # asks_for_keys SHELL: the questions of offers_keys.
@@ -293,22 +267,11 @@ offers_keys() {
 }
 
 offers_command() {
-    ask "$1" 'dlock run x -- zor' 'dlock run x zor' 'dlock run x -- zork ' 'dlock run x zork t' \
-        'dlock run -qw 5s x --ttl 3s -- zork o' 'dlock run -- x -- zork ' 'dlock run a -- dlock run --on-lost ' \
-        'dlock run a -- dlock run -w 1s b zork t' 'dlock run x -- bin/zor' 'dlock run x -- ./unknown se' \
-        'dlock --max-run 5s run x -- zork ' 'dlock --foreground run --shell --json x zork '
-    is_offered 0 zork
-    is_offered 1 zork
-    is_offered 2 one two
-    is_offered 3 two
-    is_offered 4 one
-    is_offered 5 one two
-    is_offered 6 kill warn
-    is_offered 7 two
-    is_offered 8 bin/zork
-    is_offered 9 settings.conf
-    is_offered 10 one two
-    is_offered 11 one two
+    offers "$1" 'dlock run x -- zor=>zork' 'dlock run x zor=>zork' 'dlock run x -- zork =>one two' 'dlock run x zork t=>two' \
+        'dlock run -qw 5s x --ttl 3s -- zork o=>one' 'dlock run -- x -- zork =>one two' \
+        'dlock run a -- dlock run --on-lost =>kill warn' 'dlock run a -- dlock run -w 1s b zork t=>two' \
+        'dlock run x -- bin/zor=>bin/zork' 'dlock run x -- ./unknown se=>settings.conf' \
+        'dlock --max-run 5s run x -- zork =>one two' 'dlock --foreground run --shell --json x zork =>one two'
 }
 
 # The cursor goes back to the begin of the line, and COMMAND is behind it.
@@ -325,15 +288,10 @@ is_silent() {
     redis_start silent
     redis_freeze silent
     for where in /nowhere "$(node silent)"; do
-        DLOCK_NODES=$where DLOCK_NODE_TIMEOUT=1m within 20000 ask "$1" 'dlock release ' 'dlock run jo' 'dlock re'
-        is_offered 0
-        is_offered 1
-        is_offered 2 release renew
+        DLOCK_NODES=$where DLOCK_NODE_TIMEOUT=1m within 20000 offers "$1" 'dlock release =>' 'dlock run jo=>' 'dlock re=>release renew'
     done
     redis_stop silent
     rm bin/dlock
-    ask "$1" 'dlock ' 'dlock run --'
     # fish offers files behind a command that is not there.
-    [ "$1" = in_fish ] || is_offered 0
-    is_offered 1
+    offers "$1" 'dlock run --=>' "dlock $([ "$1" = in_fish ] || echo '=>')"
 }

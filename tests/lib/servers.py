@@ -49,6 +49,7 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
 import os
 import random
 import socket
+import struct
 import sys
 import threading
 import time
@@ -133,7 +134,7 @@ def answer_each(answer):
     def mode(conn):
         reader = Reader(conn)
         while True:
-            conn.sendall(answer(reader.message()[1]))
+            conn.sendall(answer(words_of(reader.message())))
     return mode
 
 
@@ -208,8 +209,40 @@ def late(port):
     return mode
 
 
-class Closed(Exception):
+class Closed(OSError):
     """The peer has gone."""
+
+
+def message_end(data, at):
+    """Where the RESP message that begins there ends, or None if it isn't complete."""
+    line = data.find(b"\r\n", at)
+    if line < 0:
+        return None
+    kind, end = data[at], line + 2
+    if kind == ord("$"):
+        size = int(data[at + 1:line])
+        end += size + 2 if size >= 0 else 0
+        return end if end <= len(data) else None
+    if kind == ord("*"):
+        for _ in range(int(data[at + 1:line])):
+            end = message_end(data, end)
+            if end is None:
+                return None
+    return end
+
+
+def words_of(message):
+    """The strings of a whole message, in order."""
+    words, at = [], 0
+    while at < len(message):
+        line = message.index(b"\r\n", at)
+        head, at = message[at:line], line + 2
+        if head[:1] == b"$" and head != b"$-1":
+            words.append(message[at:at + int(head[1:])])
+            at += int(head[1:]) + 2
+        elif head[:1] not in b"$*":
+            words.append(head)
+    return words
 
 
 class Reader:
@@ -219,46 +252,14 @@ class Reader:
         self.conn = conn
         self.buffer = b""
 
-    def fill(self):
-        try:
-            more = self.conn.recv(65536)
-        except OSError:
-            more = b""
-        if not more:
-            raise Closed
-        self.buffer += more
-
-    def line(self):
-        while b"\r\n" not in self.buffer:
-            self.fill()
-        line, self.buffer = self.buffer.split(b"\r\n", 1)
-        return line
-
-    def exactly(self, size):
-        while len(self.buffer) < size:
-            self.fill()
-        data, self.buffer = self.buffer[:size], self.buffer[size:]
-        return data
-
     def message(self):
-        """The message's bytes, and its strings in order."""
-        line = self.line()
-        raw, strings, kind = line + b"\r\n", [], line[:1]
-        if kind in b"$=!":
-            size = int(line[1:])
-            if size >= 0:
-                data = self.exactly(size + 2)
-                raw += data
-                strings.append(data[:-2])
-        elif kind in b"*~>%|":
-            count = max(int(line[1:]), 0) * (2 if kind in b"%|" else 1)
-            for _ in range(count):
-                part, inner = self.message()
-                raw += part
-                strings += inner
-        else:
-            strings.append(line)
-        return raw, strings
+        while (end := message_end(self.buffer, 0)) is None:
+            more = self.conn.recv(65536)
+            if not more:
+                raise Closed
+            self.buffer += more
+        message, self.buffer = self.buffer[:end], self.buffer[end:]
+        return message
 
 
 class Proxy:
@@ -331,7 +332,8 @@ class Proxy:
         """One request after the other, so that each reply's request is known."""
         requests, replies, deaf = Reader(client), Reader(server), False
         while True:
-            raw, strings = requests.message()
+            raw = requests.message()
+            strings = words_of(raw)
             name = strings[0].upper().decode("latin-1") if strings else ""
             call = self.count() if name in ("EVAL", "EVALSHA") else 0
             if call and self.rule("before", call) is not None:
@@ -346,7 +348,7 @@ class Proxy:
             time.sleep(float(self.rule("far", 0) or 0))
             server.sendall(raw)
             self.log(f"{name} {call}" if call else name)
-            reply, _ = replies.message()
+            reply = replies.message()
             time.sleep(float(self.rule("far", 0) or 0))
             if call and reply.startswith(b"-NOSCRIPT"):
                 self.uncount()
@@ -360,7 +362,7 @@ def serve(listener, mode):
     def one(conn):
         try:
             mode(conn)
-        except (OSError, Closed):
+        except (OSError, struct.error):
             pass
         finally:
             conn.close()
@@ -370,8 +372,18 @@ def serve(listener, mode):
         threading.Thread(target=one, args=(conn,), daemon=True).start()
 
 
-def write_port(folder, name, listener):
-    with open(os.path.join(folder, name + ".port"), "w") as file:
+def exactly(conn, size):
+    data = b""
+    while len(data) < size:
+        more = conn.recv(size - len(data))
+        if not more:
+            raise Closed
+        data += more
+    return data
+
+
+def write_port(path, listener):
+    with open(path, "w") as file:
         print(listener.getsockname()[1], file=file)
 
 
@@ -382,7 +394,7 @@ def listen(folder, word):
         name, _, port = name.partition("=")
         listener = socket.socket(socket.AF_INET)
         listener.bind(("127.0.0.1", 0))
-        write_port(folder, name, listener)
+        write_port(os.path.join(folder, name + ".port"), listener)
         if name == "refused":
             return listener, None
         if name == "unanswered":

@@ -33,7 +33,7 @@ import sys
 import threading
 import time
 
-from servers import serve, write_port
+from servers import bulks, serve, write_port
 
 FOLDER, CERTIFICATE, KEY = sys.argv[1:4]
 
@@ -51,10 +51,6 @@ def on_path(data, last=False):
             conn.sendall(data)
         conn.recv(65536)
     return mode
-
-
-def bulks(*words):
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
 
 
 def answering(answer):
@@ -139,7 +135,7 @@ MODES = {
 def main():
     for name in sys.argv[4:]:
         listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        write_port(FOLDER, name, listener)
+        write_port(os.path.join(FOLDER, name + ".port"), listener)
         threading.Thread(target=serve, args=(listener, MODES[name]()), daemon=True).start()
     print("READY", flush=True)
     while True:

@@ -14,13 +14,10 @@ import random
 import socket
 import struct
 import sys
-import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-from zkwire import NAMES, XID_EVENT, XID_PING, frame, pack_text, take_text  # noqa: E402
+from servers import exactly, serve, write_port
+from zkwire import NAMES, XID_EVENT, XID_PING, frame, pack_text, take_text
 
 SESSION = 0x1234567890abcdef
 ZXID = 0x500000001
@@ -43,15 +40,6 @@ class Conversation:
         self.conn, self.folder = conn, folder
         self.names, self.data, self.number = [], b"{}", 0
 
-    def exactly(self, size):
-        data = b""
-        while len(data) < size:
-            more = self.conn.recv(size - len(data))
-            if not more:
-                raise OSError("closed")
-            data += more
-        return data
-
     def lie(self, kind):
         try:
             with open(os.path.join(self.folder, "lie"), encoding="ascii") as file:
@@ -64,14 +52,16 @@ class Conversation:
                 return LIES[name]
         return None
 
+    def request(self):
+        return exactly(self.conn, struct.unpack(">i", exactly(self.conn, 4))[0])
+
     def converse(self):
-        size, = struct.unpack(">i", self.exactly(4))
-        request = self.exactly(size)
+        request = self.request()
         length, = struct.unpack_from(">i", request, 12)
         good = frame(struct.pack(">iiq", 0, length, SESSION), pack_text(b"p" * 16), b"\0")
         self.answer("connect", 0, good)
         while True:
-            request = self.exactly(struct.unpack(">i", self.exactly(4))[0])
+            request = self.request()
             xid, op = struct.unpack_from(">ii", request)
             kind = NAMES.get(op, str(op))
             self.answer(kind, xid, self.good(kind, xid, request[8:]))
@@ -247,27 +237,15 @@ LIES = {
 }
 
 
-def serve(conn, folder):
-    try:
-        Conversation(conn, folder).converse()
-    except (OSError, struct.error):
-        pass
-    finally:
-        conn.close()
-
-
 def main():
     folder = sys.argv[1]
     if folder == "--lies":
         print(*LIES, sep="\n")
         return
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-    with open(os.path.join(folder, "port"), "w", encoding="ascii") as file:
-        print(listener.getsockname()[1], file=file)
+    write_port(os.path.join(folder, "port"), listener)
     print("READY", flush=True)
-    while True:
-        conn, _ = listener.accept()
-        threading.Thread(target=serve, args=(conn, folder), daemon=True).start()
+    serve(listener, lambda conn: Conversation(conn, folder).converse())
 
 
 if __name__ == "__main__":

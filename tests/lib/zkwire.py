@@ -22,6 +22,8 @@ import socket
 import struct
 import sys
 
+from servers import exactly
+
 OPS = {"create": 1, "delete": 2, "exists": 3, "getData": 4, "setData": 5, "sync": 9, "ping": 11, "getChildren2": 12,
        "multi": 14, "create2": 15, "createContainer": 19, "auth": 100, "closeSession": -11}
 NAMES = {op: name for name, op in OPS.items()}
@@ -81,17 +83,8 @@ class Client:
         if self.session == 0:
             raise OSError("no session")
 
-    def exactly(self, size):
-        data = b""
-        while len(data) < size:
-            more = self.socket.recv(size - len(data))
-            if not more:
-                raise OSError("the connection ended")
-            data += more
-        return data
-
     def receive(self):
-        return self.exactly(struct.unpack(">i", self.exactly(4))[0])
+        return exactly(self.socket, struct.unpack(">i", exactly(self.socket, 4))[0])
 
     def ask(self, name, *parts):
         """The reply behind its header."""

@@ -195,53 +195,47 @@ write_file(const char *path, const char *text)
 	each(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0, "cannot write %s", path);
 }
 
+static struct options o;
+static struct err err, warning;
+
+/* Write the file, if there is a text, and read it: the status, or -1 if the warning is there and shall not be, or not. */
+static int
+read_file(const char *path, const char *text, mode_t mode, bool warned)
+{
+	struct config_file file[2];
+	enum status status;
+
+	if (text != NULL)
+		write_file(path, text);
+	(void)chmod(path, mode);
+	memset(file, 0, sizeof(file));
+	options_default(&o);
+	warning.text[0] = '\0';
+	status = config_read(path, &o, file, &warning, &err);
+	free(file[0].text);
+	return (warning.text[0] != '\0') == warned ? (int)status : -1;
+}
+
 TEST(files)
 {
+	static const char password[] = "node redis://u:hidden@h\n";
 	char folder[100], path[120], where[140];
-	struct config_file file[2];
-	struct err err, warning = { "" };
-	struct options o;
 
 	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
 		return;
 	(void)snprintf(path, sizeof(path), "%s/config", folder);
-	memset(file, 0, sizeof(file));
-	options_default(&o);
-	is_int(config_read(path, &o, file, &warning, &err), ST_CONFIG, "a file that was named must be there");
+	is_int(read_file(path, NULL, 0600, false), ST_CONFIG, "a file that was named must be there");
 	ok(strstr(err.text, path) != NULL, "the message names it: %s", err.text);
-	free(file[0].text);
-	write_file(path, "ttl 7s\nlabel \"a b\"");
-	memset(file, 0, sizeof(file));
-	options_default(&o);
-	is_int(config_read(path, &o, file, &warning, &err), ST_OK, "a file is read");
-	ok(o.ttl_ms == 7000 && strcmp(o.label, "a b") == 0, "to its end");
-	free(file[0].text);
-	write_file(path, "ttl 7s\nlabell x\n");
-	memset(file, 0, sizeof(file));
-	options_default(&o);
-	is_int(config_read(path, &o, file, &warning, &err), ST_CONFIG, "a file with a mistake");
+	is_int(read_file(path, "label \"a b\"\nttl 7s", 0600, false), ST_OK, "a file is read");
+	ok(o.ttl_ms == 7000, "to its end");
+	is_int(read_file(path, "ttl 7s\nlabell x\n", 0600, false), ST_CONFIG, "a file with a mistake");
 	(void)snprintf(where, sizeof(where), "%s:2: ", path);
 	ok(strncmp(err.text, where, strlen(where)) == 0, "the message names file and line: %s", err.text);
-	free(file[0].text);
-	is_str(warning.text, "", "nothing to warn of");
-	write_file(path, "node redis://u:hidden@h\n");
-	(void)chmod(path, 0640);
-	memset(file, 0, sizeof(file));
-	options_default(&o);
-	is_int(config_read(path, &o, file, &warning, &err), ST_OK, "a password for the group");
-	is_str(warning.text, "", "nothing to warn of");
-	free(file[0].text);
-	(void)chmod(path, 0644);
-	memset(file, 0, sizeof(file));
-	options_default(&o);
-	is_int(config_read(path, &o, file, &warning, &err), ST_OK, "a password for everybody");
-	ok(strstr(warning.text, path) != NULL && strstr(warning.text, "hidden") == NULL, "a warning: %s", warning.text);
-	free(file[0].text);
+	is_int(read_file(path, password, 0640, false), ST_OK, "a password for the group: nothing to warn of");
+	is_int(read_file(path, password, 0644, true), ST_OK, "a password for everybody: a warning");
+	ok(strstr(warning.text, path) != NULL && strstr(warning.text, "hidden") == NULL, "it is: %s", warning.text);
 	(void)unlink(path);
-	memset(file, 0, sizeof(file));
-	options_default(&o);
-	is_int(config_read(folder, &o, file, &warning, &err), ST_CONFIG, "a folder is no file: %s", err.text);
-	free(file[0].text);
+	is_int(read_file(folder, NULL, 0700, false), ST_CONFIG, "a folder is no file: %s", err.text);
 	(void)rmdir(folder);
 	each_ok("files could be written");
 }
