@@ -75,7 +75,6 @@ tests_sim_dlock_sim_SOURCES = \
 	tests/sim/kernel.h \
 	tests/sim/main.c \
 	tests/sim/mutant.c \
-	tests/sim/mutant.h \
 	tests/sim/net.c \
 	tests/sim/net.h \
 	tests/sim/plan.c \
@@ -84,9 +83,7 @@ tests_sim_dlock_sim_SOURCES = \
 	tests/sim/resp.c \
 	tests/sim/resp.h \
 	tests/sim/scenario.c \
-	tests/sim/scenario.h \
 	tests/sim/script.c \
-	tests/sim/script.h \
 	tests/sim/server.c \
 	tests/sim/server.h \
 	tests/sim/shrink.c \

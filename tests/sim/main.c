@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "judge.h"
-#include "mutant.h"
 #include "plan.h"
-#include "scenario.h"
 #include "server.h"
 #include "world.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mutant.h"
+#include "world.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "redis/command.h"
 #include "redis/operations.h"
 #include "redis/server.h"
-#include "script.h"
+#include "store.h"
 #include "wrap.h"
 
 enum in_c {

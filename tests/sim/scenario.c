@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scenario.h"
+#include "plan.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scripts: EVAL as in Redis, with the same Lua. */
-#include "script.h"
+#include "store.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -76,82 +76,29 @@ drop_servers(struct plan *p)
 	return adopt(p, &q);
 }
 
+/* One turn of each client fewer, only simple ones, a network without peculiarities, good clocks. */
 static bool
-simplify_turns(struct plan *p)
+simplify(struct plan *p)
 {
-	struct plan q = *p;
+	struct plan q[4] = { *p, *p, *p, *p };
 
-	if (q.turns > 1) {
-		q.turns--;
-		if (adopt(p, &q))
-			return true;
-	}
+	q[0].turns -= q[0].turns > 1;
 	for (int c = 0; c < p->clients; c++) {
-		for (int t = 0; t < p->turns; t++) {
-			q = *p;
-			q.turn[c][t].broken = false;
-			q.turn[c][t].keep_ms = 0;
-			if (adopt(p, &q))
-				return true;
-			q.turn[c][t].nested = false;
-			if (adopt(p, &q))
-				return true;
-			q = *p;
-			q.turn[c][t].by_token = q.turn[c][t].nested = q.turn[c][t].broken = false;
-			if (adopt(p, &q))
-				return true;
-		}
+		for (int t = 0; t < p->turns; t++)
+			q[1].turn[c][t].by_token = q[1].turn[c][t].nested = q[1].turn[c][t].broken = false;
 	}
-	return false;
-}
-
-static bool
-simplify_surroundings(struct plan *p)
-{
-	struct plan q = *p;
-
-	q.net.slow_per_mille = 0;
-	if (adopt(p, &q))
-		return true;
-	q = *p;
-	q.net.torn_per_mille = 0;
-	if (adopt(p, &q))
-		return true;
-	q = *p;
-	q.net.idle_us = 0;
-	if (adopt(p, &q))
-		return true;
-	q = *p;
-	memset(q.net.far_us, 0, sizeof(q.net.far_us));
-	if (adopt(p, &q))
-		return true;
-	q = *p;
-	q.guarded = plan_loses_data(p);
-	if (adopt(p, &q))
-		return true;
-	q = *p;
-	q.refuses = false;
-	if (adopt(p, &q))
-		return true;
-	q = *p;
+	q[2].net = (struct net_plan){ .delay_us = p->net.delay_us };
+	memset(q[3].server_drift, 0, sizeof(q[3].server_drift));
+	memset(q[3].server_offset_us, 0, sizeof(q[3].server_offset_us));
 	for (int i = 0; i < PROCESSES; i++)
-		q.clock[i].preempt = 0;
-	if (adopt(p, &q))
-		return true;
-	q = *p;
-	memset(q.server_drift, 0, sizeof(q.server_drift));
-	memset(q.server_offset_us, 0, sizeof(q.server_offset_us));
-	for (int i = 0; i < PROCESSES; i++) {
-		q.clock[i].drift = 0;
-		q.clock[i].skew_us = 0;
-	}
-	return adopt(p, &q);
+		q[3].clock[i] = (struct clock_plan){ .offset_us = p->clock[i].offset_us };
+	return adopt(p, &q[0]) || adopt(p, &q[1]) || adopt(p, &q[2]) || adopt(p, &q[3]);
 }
 
 void
 plan_shrink(struct plan *p, bool (*fails)(const struct plan *))
 {
 	still_fails = fails;
-	while (drop_a_fault(p) || drop_a_client(p) || drop_servers(p) || simplify_turns(p) || simplify_surroundings(p))
+	while (drop_a_fault(p) || drop_a_client(p) || drop_servers(p) || simplify(p))
 		;
 }

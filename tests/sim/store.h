@@ -83,4 +83,9 @@ struct value *store_run(struct store *, int argc, const struct arg *);
 struct entry *store_find(struct store *, struct arg key);
 struct entry *store_find_text(struct store *, const char *key);
 
+/* -- Scripts ----------------------------------------------------------------- */
+
+/* From now on replace `from` by `to` in the source of the scripts. */
+void script_mutate(const char *from, const char *to);
+
 #endif

@@ -23,4 +23,20 @@ bool world_run(const struct plan *, bool trace, struct breach *);
 bool world_traces(void);
 void world_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* -- Mistakes ---------------------------------------------------------------- */
+
+/*
+ * Mistakes that dlock could make.  Each leaves out one rule of the protocol in a script or in the C code.  A simulation
+ * that doesn't detect them would be worthless.
+ */
+
+/* Apply this mutant from now on.  False: there is none of that name. */
+bool mutant_choose(const char *name);
+
+/* Does the text that the chosen mutant changes still exist in the scripts?  True if none was chosen. */
+bool mutant_can_be_made(void);
+
+/* Print the names, one per line. */
+int mutant_list(void);
+
 #endif
