@@ -12,41 +12,26 @@ import time
 
 import crowd
 import proxy  # which finds the next one
-from servers import bulks
+from servers import Peer
 
 START_LIMIT = 60
 
 
-class Direct:
+class Direct(Peer):
     """A connection to a node that no proxy is in the way of."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(10)
         self.socket.connect(path)
-        self.file = self.socket.makefile("rb")
-
-    def ask(self, *words):
-        self.socket.sendall(bulks(*(word.encode() for word in words)))
-        return self.reply()
-
-    def reply(self):
-        line = self.file.readline()
-        if not line.endswith(b"\r\n"):
-            raise OSError("the connection ended")
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"*":
-            return [self.reply() for _ in range(int(rest))]
-        if kind == b"$":
-            return self.file.read(int(rest) + 2)[:-2].decode("latin-1") if int(rest) >= 0 else None
-        return int(rest) if kind == b":" else rest.decode("latin-1")
+        super().__init__(self.socket.makefile("rb"), self.socket.makefile("wb"))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.file.close()
-        self.socket.close()
+        for end in (self.reader, self.writer, self.socket):
+            end.close()
 
 
 class Clock:
@@ -113,7 +98,7 @@ class Node(Troubled):
     def answers(self):
         try:
             with Direct(self.path) as direct:
-                return direct.ask("PING") == "PONG"
+                return direct.ask("PING") == "+PONG"
         except OSError:
             return False
 
@@ -142,7 +127,7 @@ class Node(Troubled):
         """Name, type and PTTL of every key."""
         with Direct(self.path) as direct:
             names = sorted(direct.ask("KEYS", "*"))
-            return [(name, direct.ask("TYPE", name), direct.ask("PTTL", name)) for name in names]
+            return [(name, direct.ask("TYPE", name)[1:], direct.ask("PTTL", name)) for name in names]
 
     def end(self):
         if self.process and self.process.poll() is None:

@@ -6,9 +6,9 @@ import os
 import unittest
 
 import checker
-import nodes
 import proxy
 import schedule
+import servers  # where proxy found it
 import zk_schedule
 
 BEGIN = "scenario begins seed=1 theme=made-up nodes=3 ttl=1 strict=0"
@@ -279,7 +279,7 @@ class Others(unittest.TestCase):
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/lua")
         for name in ("acquire", "heal", "leave", "pass", "release", "renew"):
             with open(f"{folder}/{name}.lua", "rb") as file:
-                self.assertEqual(proxy.kind_of(nodes.bulks(b"EVAL", file.read(), b"1")), name)
+                self.assertEqual(proxy.kind_of(servers.bulks(b"EVAL", file.read(), b"1")), name)
         self.assertEqual(proxy.kind_of(b"*1\r\n$5\r\nBLPOP\r\n"), "blpop")
 
 

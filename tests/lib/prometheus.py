@@ -11,9 +11,10 @@ with a sentence where the text is not what the format says.
 import re
 import sys
 
-NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]Inf|NaN")
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\[\\"n])*)"'
+NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]Inf|NaN"
+SAMPLE = re.compile(f"({NAME})(?:{{((?:{LABEL}(?:,|(?=}})))*)}})? ({NUMBER})")
 KINDS = ("counter", "gauge", "histogram", "summary", "untyped")
 
 
@@ -21,54 +22,15 @@ class Bad(Exception):
     pass
 
 
-def take(pattern, text, at, what):
-    match = pattern.match(text, at)
-    if not match:
-        raise Bad(f"expected {what} at column {at}: {text!r}")
-    return match.group(), match.end()
-
-
-def read_value(text, at):
-    """A label's value behind its first quote, and where it ends."""
-    value = ""
-    while True:
-        if at >= len(text):
-            raise Bad(f"a value without an end: {text!r}")
-        if text[at] == '"':
-            return value, at + 1
-        if text[at] == "\\":
-            if text[at + 1:at + 2] not in ("\\", '"', "n"):
-                raise Bad(f"an escape that there is not: {text!r}")
-            value += {"n": "\n"}.get(text[at + 1], text[at + 1])
-            at += 2
-        else:
-            value += text[at]
-            at += 1
-
-
 def read_sample(text):
-    name, at = take(NAME, text, 0, "a name")
-    labels = {}
-    if text[at:at + 1] == "{":
-        at += 1
-        while text[at:at + 1] != "}":
-            label, at = take(LABEL, text, at, "a label")
-            if text[at:at + 2] != '="':
-                raise Bad(f'expected =" behind {label}: {text!r}')
-            if label in labels:
-                raise Bad(f"label {label} twice: {text!r}")
-            labels[label], at = read_value(text, at + 2)
-            if text[at:at + 1] == ",":
-                at += 1
-            elif text[at:at + 1] != "}":
-                raise Bad(f"expected , or }} at column {at}: {text!r}")
-        at += 1
-    if text[at:at + 1] != " ":
-        raise Bad(f"expected a blank at column {at}: {text!r}")
-    number, end = take(NUMBER, text, at + 1, "a number")
-    if end != len(text):
-        raise Bad(f"more behind the number: {text!r}")
-    return name, labels, number
+    match = SAMPLE.fullmatch(text)
+    if not match:
+        raise Bad(f"not a sample: {text!r}")
+    labels = [(label, re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], value))
+              for label, value in re.findall(LABEL, match[2] or "")]
+    if len(dict(labels)) < len(labels):
+        raise Bad(f"a label twice: {text!r}")
+    return match[1], dict(labels), match[5]
 
 
 class Metrics:

@@ -262,6 +262,33 @@ class Reader:
         return message
 
 
+class Peer:
+    """Somebody who speaks Redis's protocol and is asked, by two files.  Statuses and errors keep their mark."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+
+    def ask(self, *words):
+        self.writer.write(bulks(*(w if isinstance(w, bytes) else str(w).encode() for w in words)))
+        self.writer.flush()
+        return self.read()
+
+    def read(self):
+        line = self.reader.readline()
+        mark, rest = line[:1], line[1:-2]
+        if not line.endswith(b"\r\n") or mark not in b"+-:$*":
+            raise Closed(f"no reply: {line!r}")
+        if mark in b"+-":
+            return line[:-2].decode("latin-1")
+        if mark == b":":
+            return int(rest)
+        if rest == b"-1":
+            return None
+        if mark == b"*":
+            return [self.read() for _ in range(int(rest))]
+        return self.reader.read(int(rest) + 2)[:-2].decode("latin-1")
+
+
 class Proxy:
     """What all connections through one proxy share: its rules, its log, its count."""
 

@@ -14,41 +14,14 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+from servers import Peer  # noqa: E402
+
 KEYS = ["k", "{k}:dlock", "{k}:dlock:holds", "{k}:dlock:wake", "{k}:dlock:waiting", "leave"]
 TOKENS = ["A" * 22, "B" * 22, "C" * 22, ""]
 HOLDS = TOKENS[:3] + ["A" * 22 + ".x", "A" * 22 + ".y", "B" * 22 + ".x"]
 TOLERANCE_MS = 5000  # between the two answers, on a busy machine
-
-
-class Peer:
-    """One that speaks Redis's protocol."""
-
-    def __init__(self, reader, writer):
-        self.reader, self.writer = reader, writer
-
-    def ask(self, *args):
-        parts = [b"*%d\r\n" % len(args)]
-        for arg in args:
-            data = arg if isinstance(arg, bytes) else str(arg).encode()
-            parts.append(b"$%d\r\n%s\r\n" % (len(data), data))
-        self.writer.write(b"".join(parts))
-        self.writer.flush()
-        return self.read()
-
-    def read(self):
-        line = self.reader.readline()
-        mark, rest = line[:1], line[1:-2]
-        if mark == b":":
-            return int(rest)
-        if mark in (b"+", b"-"):
-            return mark.decode() + rest.decode()
-        if mark == b"*":
-            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
-        if mark != b"$":
-            raise SystemExit(f"no reply: {line!r}")
-        if rest == b"-1":
-            return None
-        return self.reader.read(int(rest) + 2)[:-2].decode()
 
 
 def error_class(text):
