@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # fence ARG...: acquire and print the fence.
 fence() { dlock acquire --json "$@" "$key" | jq -r '.fence|tostring'; }
 

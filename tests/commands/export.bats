@@ -6,8 +6,6 @@
 # shellcheck disable=SC1003
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 posix_shells=(bash dash zsh)
 
 setup() {

@@ -6,8 +6,6 @@
 load ../lib/redis
 load ../lib/screens
 
-setup_file() { redis_start a; }
-
 me="$(id -un)@$(uname -n):[0-9]+"
 clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 

@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # round_trip KEY...: each taken, refused, seen, renewed and released, in Redis under that very name.
 round_trip() {
     local k

@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # waits: dlock in the background has printed that it waits.
 waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
 

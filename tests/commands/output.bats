@@ -6,8 +6,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 commands='run acquire renew release status history break doctor config help'
 
 # full ARG...: dlock with a standard output that takes nothing; its errors are in err.

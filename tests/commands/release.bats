@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # unchanged: $key holds $token for about as long as before.
 unchanged() {
     [ "$(rcli a get "$key")" = "$token" ] || fail "the lock was changed"

@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # left MIN MAX: the lease has between MIN and MAX milliseconds to go.
 left() {
     local ms

@@ -5,7 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
 setup() {
     test_begin
     export TERM=xterm NO_COLOR=1

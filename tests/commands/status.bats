@@ -6,8 +6,6 @@
 # shellcheck disable=SC1003
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # is FILTER: jq's FILTER is true for the output of the last run.
 @test "status of a held key exits 0, of a free one 1" {
     take "$key"

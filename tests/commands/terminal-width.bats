@@ -7,7 +7,6 @@
 load ../lib/redis
 load ../lib/screens
 
-setup_file() { redis_start a; }
 setup() {
     test_begin
     command -v tmux >/dev/null || must_run "no tmux"

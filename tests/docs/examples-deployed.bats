@@ -7,7 +7,6 @@
 load ../lib/examples
 load ../lib/systemd
 
-setup_file() { redis_start a; }
 setup() {
     begin_example
     rcli a flushall >/dev/null

@@ -5,8 +5,6 @@
 
 load ../lib/examples
 
-setup_file() { redis_start a; }
-
 # --------------------------------------------------------------------- demo.sh
 
 # demo: run the demo with its own folder for temporary files.

@@ -5,8 +5,6 @@
 
 load ../lib/pages
 
-setup_file() { redis_start a; }
-
 # stub NAME...: commands of the user's that do nothing.
 stub() {
     local name

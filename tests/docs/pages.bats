@@ -5,8 +5,6 @@
 
 load ../lib/pages
 
-setup_file() { redis_start a; }
-
 # -------------------------------------------------------------------- README
 
 # Cut README's blocks of sh into files block.1, block.2 ...; fails where a fence has no end.

@@ -8,7 +8,6 @@ load ../lib/screens
 
 page=$top_srcdir/docs/screens.md
 
-setup_file() { redis_start a; }
 setup() {
     test_begin
     export TERM=dumb NO_COLOR=1 TZ=UTC LC_ALL=C.UTF-8

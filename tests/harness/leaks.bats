@@ -7,8 +7,6 @@
 load ../lib/redis
 load ../inject/inject
 
-setup_file() { redis_start a; }
-
 # leaks ARG...: dlock ARG... has its leak reported.
 leaks() {
     local ours=exitcode=98:log_path=stderr

@@ -9,8 +9,6 @@ load ../lib/redis
 : "${BENCH_SPAWN:=${DLOCK%/*}/bench/spawn}"
 least=${BENCH_SPAWN%/*}/least load=${BENCH_SPAWN%/*}/load
 
-setup_file() { redis_start a; }
-
 need_programs() { { [ -x "$least" ] && [ -x "$load" ]; } || must_run "no $least or $load; make bench builds them"; }
 
 # background COMMAND...: its pid is $bg.

@@ -6,7 +6,6 @@
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
 
-setup_file() { redis_start a; }
 setup() {
     test_begin
     # The default, a tenth of the short lease, is too little on a busy machine.

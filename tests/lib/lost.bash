@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# What the tests of lost locks share, beside redis.bash; setup() calls stalls_note behind test_begin.
+# What the tests of lost locks share, beside redis.bash.
 
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
+
+setup() {
+    test_begin
+    stalls_note
+    # The default, a tenth of the lease, is too little on a busy machine.
+    export DLOCK_NODE_TIMEOUT=2s
+}
 
 # A command that shows by the time of a file that it is alive, TERM or not.
 alive_line='while :; do : >last; sleep 0.01; done'

@@ -4,11 +4,8 @@
 # What all tests share: temporary Redis servers (servers.bash), processes and conditions to wait for (process.bash), dlock in
 # the foreground and in the background, and functions that check the result of a run.
 #
-# A test file loads it and starts its servers:
-#
-#   setup_file() { redis_start a; }
-#
-# The other hooks are at the end of this file.  A test file that defines one itself calls what is called there.
+# A test file loads it; the hooks are at the end of this file.  A test file that defines one itself, to start other servers
+# than "a" for example, calls what is called there.
 #
 # A test has its own key in $key, and DLOCK_NODES is server "a".
 #
@@ -458,6 +455,7 @@ runs_once() {
 
 # --------------------------------------------------------------------- hooks
 
+setup_file() { redis_start a; }
 teardown_file() { redis_stop_all; }
 setup() { test_begin; }
 teardown() { test_end; }

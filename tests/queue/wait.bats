@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 setup() {
     test_begin
     stalls_note

@@ -10,10 +10,6 @@ setup_file() {
     nodes_start 7
     faults_start 4
 }
-setup() {
-    test_begin
-    nodes_restore
-}
 
 # all_fail KIND N COUNT: every command fails if COUNT of N nodes fail.
 all_fail() {

@@ -9,10 +9,6 @@ setup_file() {
     nodes_start 7
     faults_start 3
 }
-setup() {
-    test_begin
-    nodes_restore
-}
 
 # all_succeed KIND N COUNT: every command succeeds if COUNT of N nodes fail.  The node timeout is long:
 # a command that waits for such a node would exceed the time limit.

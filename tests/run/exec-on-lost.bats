@@ -3,15 +3,7 @@
 #
 # --exec-on-lost: a command that is run when the lock is lost.
 
-load ../lib/redis
-
-setup_file() { redis_start a; }
-setup() {
-    test_begin
-    stalls_note
-    # The default, a tenth of the short lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
-}
+load ../lib/lost
 
 @test "the hook gets the lock and the reason in its environment" {
     start_holding "$key" --ttl 9s --exec-on-lost 'env | grep ^DLOCK_ >hook.new; mv hook.new hook' 'sleep 30'

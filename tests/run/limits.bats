@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # ------------------------------------------------------------------- min-hold
 
 @test "--min-hold keeps the lock after the command has ended" {

@@ -6,14 +6,6 @@
 
 load ../lib/lost
 
-setup_file() { redis_start a; }
-setup() {
-    test_begin
-    stalls_note
-    # The default, a tenth of the lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
-}
-
 @test "a deleted lock ends the command, 76" {
     start_holding "$key" --ttl 6s -E 9 'sleep 30'
     rcli a del "$key"

@@ -5,14 +5,6 @@
 
 load ../lib/lost
 
-setup_file() { redis_start a; }
-setup() {
-    test_begin
-    stalls_note
-    # The default, a tenth of the short lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
-}
-
 @test "a crash between SET and EXPIRE: the key never exists without a TTL" {
     # Look at the key all the time (-1 is a key that lives for ever) while holders are
     # killed at any moment of their lives.

@@ -6,8 +6,6 @@
 # shellcheck disable=SC2153
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 @test "without a terminal, as cron starts it" {
     attempt setsid -w env -i PATH="$PATH" "$DLOCK" run --node "$(node a)" "$key" -- \
         sh -c 'ps -o tty= -p $$; exit 3' <&-

@@ -7,8 +7,6 @@
 # shellcheck disable=SC2153
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # ---------------------------------------------------------------- descriptors
 
 # "$PYTHON" -c "$list_fds" FILE: write down each open descriptor and where it leads.

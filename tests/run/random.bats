@@ -6,8 +6,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # disturb PID: what may happen to a dlock, several times over.
 disturb() {
     local _

@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # reported FILTER: jq's FILTER is true for the report.
 reported() {
     [ "$(wc -l <report)" -eq 1 ] || fail "expected one line in the report"

@@ -6,8 +6,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # ---------------------------------------------------------------- exit status
 
 @test "the exit status of the command is passed through, and the lock is free afterwards" {

@@ -5,14 +5,6 @@
 
 load ../lib/lost
 
-setup_file() { redis_start a; }
-setup() {
-    test_begin
-    stalls_note
-    # The default, a tenth of the lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
-}
-
 # How soon the command ends is measured by bench/lost and tests/fault; here another process may come in between.
 
 @test "a stopped dlock continues before its lease ends, and ends the command and its group" {

@@ -5,7 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
 setup() {
     test_begin
     export TERM=dumb HISTFILE=/dev/null PS1='prompt> '

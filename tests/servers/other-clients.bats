@@ -7,8 +7,6 @@
 load ../lib/redis
 load ../lib/peers
 
-setup_file() { redis_start a; }
-
 # ------------------------------------------------- redis-py, redis.lock.Lock
 
 # py LINE...: Python code that finds `lock`, redis-py's lock on our key, and `client`.

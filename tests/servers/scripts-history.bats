@@ -5,7 +5,6 @@
 
 load ../lib/scripts
 
-setup_file() { redis_start a; }
 setup() { scripts_begin; }
 
 # remember TOKEN HISTORY: acquire with a history.

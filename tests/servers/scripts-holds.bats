@@ -5,7 +5,6 @@
 
 load ../lib/scripts
 
-setup_file() { redis_start a; }
 setup() { scripts_begin; }
 
 @test "renew.lua enters a lock again, and release.lua ends one hold after the other" {

@@ -5,7 +5,6 @@
 
 load ../lib/scripts
 
-setup_file() { redis_start a; }
 setup() { scripts_begin; }
 
 @test "acquire.lua adds one entry per waiter, for the requested time, and gives it a number" {

@@ -5,7 +5,6 @@
 
 load ../lib/scripts
 
-setup_file() { redis_start a; }
 setup() { scripts_begin; }
 
 @test "the head of every script says how redis-cli runs it, and what it returns" {

@@ -5,8 +5,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 # ------------------------------------------------------------------ refused
 
 @test "no password for a server that requires one: 77, with advice" {

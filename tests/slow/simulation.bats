@@ -6,7 +6,6 @@
 load ../lib/redis
 load ../lib/sim
 
-setup_file() { redis_start a; }
 setup() {
     test_begin
     has_simulation

@@ -7,8 +7,6 @@
 load ../lib/redis
 load ../lib/crowd
 
-setup_file() { redis_start a; }
-
 @test "a lock with the default lease of 30 seconds lasts for a command of 95 seconds" {
     start_holding "$key" 'sleep 95; exit 3'
     holder=$(rcli a get "$key")

@@ -6,8 +6,6 @@
 
 load ../lib/redis
 
-setup_file() { redis_start a; }
-
 @test "a hundred thousand locks" {
     rcli a eval 'for i = 1, 100000 do
         local key = string.format("job:%06d", i)
