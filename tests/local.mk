@@ -46,7 +46,6 @@ unit_tests = \
 	tests/unit/zk_token \
 	tests/unit/zk_url \
 	tests/unit/zk_wire \
-	tests/unit/url_secrets \
 	# end of unit_tests
 
 # It replays its corpus.

@@ -41,12 +41,10 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 
 @test "a lock that is held is shown, and who broke one" {
     start_holding "$key" --ttl 10s 'exec sleep 30'
-    try history --json "$key"
-    json_is '.outcome == "held" and .end_ms == null and .held_ms >= 0 and .label == "sh"'
+    history_is '.outcome == "held" and .end_ms == null and .held_ms >= 0 and .label == "sh"'
     dlock break --force "$key" >/dev/null
     finishes 76
-    try history --json "$key"
-    json_is '.outcome == "broken" and .child == null and (.broken_by | test("@.*:[0-9]+$")) and .end_ms >= .start_ms'
+    history_is '.outcome == "broken" and .child == null and (.broken_by | test("@.*:[0-9]+$")) and .end_ms >= .start_ms'
     try history "$key"
     [[ ${lines[1]} == *' broken by '*@*:* ]] || fail "expected who broke it"
 }
@@ -64,8 +62,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     start_holding "$key" --ttl 10s 'exec sleep 30'
     rcli a del "$key" >/dev/null
     finishes 76
-    try history --json "$key"
-    json_is '.outcome == "lost" and .child.signal == 15'
+    history_is '.outcome == "lost" and .child.signal == 15'
 }
 
 @test "--history limits how many holders are recorded, and 0 omits this one" {
@@ -105,8 +102,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     is_renewed "$key"
     kill "$command_pid"
     finish
-    try history --json "$key"
-    json_is '.outcome == "expired" and .end_ms - .start_ms < 5000'
+    history_is '.outcome == "expired" and .end_ms - .start_ms < 5000'
 }
 
 @test "a lock without a history: exit status 1, also if others have one, which are shown with their keys" {
@@ -176,11 +172,9 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     rcli n1 lpush "{$key}:dlock:history" "$entry" >/dev/null
     gives 1 history "$key"
     rcli n2 lpush "{$key}:dlock:history" "$entry" >/dev/null
-    try history --json "$key"
-    json_is '.outcome == "expired" and .end_ms == null'
+    history_is '.outcome == "expired" and .end_ms == null'
     rcli n3 lpush "{$key}:dlock:history" "$OTHER_TOKEN 1800000000000 ran 0 - - - ${entry#* - open - - - - }" >/dev/null
-    try history --json "$key"
-    json_is '.outcome == "ran" and .child.exit == 0'
+    history_is '.outcome == "ran" and .child.exit == 0'
 }
 
 @test "over several nodes: the fence is that of the holder, although one node knew a greater one before" {
@@ -189,8 +183,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     works run "$key" -- sh -c 'echo $DLOCK_FENCE'
     fence=$output
     redis_stop n1
-    try history --json "$key"
-    json_is ".fence == $fence"
+    history_is ".fence == $fence"
 }
 
 # -------------------------------------------------------------------- --max-age

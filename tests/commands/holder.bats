@@ -80,8 +80,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     works run --min-hold 60s "$key" -- sh -c :
     works status "$key"
     [[ ${lines[1]} =~ ^$key\ +kept\ +5 ]] || fail 'expected the state'
-    try status --json "$key"
-    json_is '.state == "kept" and .kept_by == "min-hold" and .ended_ms < 30000 and .nodes[0].state == "kept"'
+    status_is '.state == "kept" and .kept_by == "min-hold" and .ended_ms < 30000 and .nodes[0].state == "kept"'
     try acquire "$key"
     fails 75 "^dlock: $key: kept until ($clock) \\(--min-hold\\); sh on $(uname -n) ended [0-9.]+m?s ago$"
     gives 75 acquire --json "$key"
@@ -102,8 +101,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     try run --min-hold 60s "$key" -- true
     dlock break --force "$key" >/dev/null
     take "$key"
-    try status --json "$key"
-    json_is '.state == "held" and .ended_ms == null'
+    status_is '.state == "held" and .ended_ms == null'
 }
 
 # ---------------------------------------------------------------------- JSON

@@ -16,8 +16,7 @@ left() {
 @test "renew restores the full length of the lease, by default that of the acquire, and prints nothing" {
     take "$key" --ttl 20s
     rcli a pexpire "$key" 10000
-    works renew --ttl 20s "$key" "$token"
-    prints ''
+    silently renew --ttl 20s "$key" "$token"
     left 15000 20000
     [ "$(rcli a get "$key")" = "$token" ]
     rcli a pexpire "$key" 10000

@@ -53,6 +53,12 @@ use() {
     export DLOCK_NODES
 }
 
+# split_votes: two nodes have $key for one other client, two for another, and n5 for none.
+split_votes() {
+    local n tokens=("$OTHER_TOKEN" "$OTHER_TOKEN" "$THIRD_TOKEN" "$THIRD_TOKEN")
+    for n in 1 2 3 4; do rcli "n$n" set "$key" "${tokens[n - 1]}" px 60000; done
+}
+
 # majority N
 majority() { echo $(($1 / 2 + 1)); }
 

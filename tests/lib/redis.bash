@@ -217,9 +217,13 @@ json_is() {
     { [ -n "$output" ] && jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null; } || fail "not so: $1"
 }
 
-# status_is CONDITION: the same for status --json of $key.
+# status_is CONDITION, history_is CONDITION: the same for status --json and history --json of $key.
 status_is() {
     try status --json "$key"
+    json_is "$1"
+}
+history_is() {
+    try history --json "$key"
     json_is "$1"
 }
 
@@ -243,7 +247,8 @@ is_busy() {
     [ "${load%.*}" -ge "$(nproc)" ] || [ "${now%/*}" -gt "$(nproc)" ]
 }
 
-# One line for a dlock and what it must give: works ARG...; gives N ARG...: status N; refuses N REGEX ARG...: it fails;
+# One line for a dlock and what it must give: works ARG...; silently ARG...: it prints nothing at all; gives N ARG...: status
+# N; quietly N ARG...: with nothing on standard error; refuses N REGEX ARG...: it fails;
 # finishes N [PID [SECONDS]]: status N of one in the background; finishes_well: as works; loses: as exits_76_or_killed; stops N
 # ...: when it has the file "stop", for which its command waits.  yields N COMMAND...: the same for any command, as attempt, and
 # waits_for N PID: for any process of this shell.
@@ -254,6 +259,14 @@ works() {
 gives() {
     try "${@:2}"
     exits "$1"
+}
+silently() {
+    works "$@"
+    prints ''
+}
+quietly() {
+    gives "$@"
+    [ -z "$stderr" ] || fail "expected nothing on standard error"
 }
 refuses() {
     try "${@:3}"
@@ -389,6 +402,22 @@ start() {
     set +m
     wait_for_exec "$bg"
     eval "bg_files_$bg=$bg_count"
+}
+
+# start_each RUN_KEY [ARG...]: acquire ARG..., renew, release and status of $key and run ARG... of RUN_KEY, all at the same time;
+# their pids are in $each.
+start_each() {
+    each=()
+    start acquire "${@:2}" "$key"
+    each+=("$bg")
+    start renew "$key" "$OTHER_TOKEN"
+    each+=("$bg")
+    start release "$key" "$OTHER_TOKEN"
+    each+=("$bg")
+    start run "${@:2}" "$1" -- touch begun
+    each+=("$bg")
+    start status "$key"
+    each+=("$bg")
 }
 
 # finish [PID [SECONDS]]: wait for it; $status, $output and $stderr as after `try`.

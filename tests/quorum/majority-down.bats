@@ -13,28 +13,20 @@ setup_file() {
 
 # all_fail KIND N COUNT: every command fails if COUNT of N nodes fail.
 all_fail() {
-    local pid pids from
+    local pid each from
     export DLOCK_NODE_TIMEOUT=2s
     key=job-$BATS_TEST_NUMBER-$2
     use_faulty "$@"
     stalls_note
     from=$(now_ms)
-    start acquire --ttl 60s "$key"
-    pids=$bg
-    start run --ttl 60s "$key-run" -- touch ran
-    pids+=" $bg"
-    start renew "$key" "$OTHER_TOKEN"
-    pids+=" $bg"
-    start release "$key" "$OTHER_TOKEN"
-    pids+=" $bg"
-    start status "$key"
-    for pid in $pids $bg; do
+    start_each "$key-run" --ttl 60s
+    for pid in "${each[@]}"; do
         finish "$pid"
         fails 69 "no quorum: .* of $2 nodes answered, $(majority "$2") are needed"
     done
     # Twice the node timeout would be too long.
     took_at_most 3900 "$from"
-    [ ! -e ran ]
+    [ ! -e begun ]
     rolled_back_everywhere "$1" "$key" "$2" "$3"
     rolled_back_everywhere "$1" "$key-run" "$2" "$3"
     nodes_restore

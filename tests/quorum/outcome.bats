@@ -41,10 +41,7 @@ setup_file() { nodes_start 5; }
 }
 
 @test "split votes: 75 and contended, within about a node timeout" {
-    rcli n1 set "$key" "$OTHER_TOKEN" px 20000
-    rcli n2 set "$key" "$OTHER_TOKEN" px 20000
-    rcli n3 set "$key" "$THIRD_TOKEN" px 20000
-    rcli n4 set "$key" "$THIRD_TOKEN" px 20000
+    split_votes
     within 5000 refuses 75 "$key: contended: .*majority of the 5 nodes" acquire --node-timeout 2s "$key"
     [[ $stderr != *held* ]] || fail "nobody holds it"
     is_free "$key" n5
@@ -53,10 +50,7 @@ setup_file() { nodes_start 5; }
 }
 
 @test "split votes: tried again for the length of a node timeout, even without --wait" {
-    rcli n1 set "$key" "$OTHER_TOKEN" px 60000
-    rcli n2 set "$key" "$OTHER_TOKEN" px 60000
-    rcli n3 set "$key" "$THIRD_TOKEN" px 60000
-    rcli n4 set "$key" "$THIRD_TOKEN" px 60000
+    split_votes
     start acquire --node-timeout 15s -v "$key"
     wait_until "grep -q 'contended.*next try' bg.1.err"
     rcli n1 del "$key"
@@ -66,10 +60,7 @@ setup_file() { nodes_start 5; }
 }
 
 @test "split votes: a waiter waits until the split ends" {
-    rcli n1 set "$key" "$OTHER_TOKEN" px 20000
-    rcli n2 set "$key" "$OTHER_TOKEN" px 20000
-    rcli n3 set "$key" "$THIRD_TOKEN" px 20000
-    rcli n4 set "$key" "$THIRD_TOKEN" px 20000
+    split_votes
     start acquire --node-timeout 2s --wait 20s -v "$key"
     wait_until "grep -q contended bg.1.err"
     rcli n1 del "$key"

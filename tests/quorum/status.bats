@@ -43,10 +43,7 @@ setup_file() { nodes_start 5; }
 }
 
 @test "status shows "contended" if no token has a majority" {
-    rcli n1 set "$key" "$OTHER_TOKEN" px 20000
-    rcli n2 set "$key" "$OTHER_TOKEN" px 20000
-    rcli n3 set "$key" "$THIRD_TOKEN" px 20000
-    rcli n4 set "$key" "$THIRD_TOKEN" px 20000
+    split_votes
     works status --json "$key"
     json_is '.state == "contended" and .ttl_ms == 0 and .owner == null and .label == null and .token_hint == null'
     json_is '[.nodes[].state] == ["foreign", "foreign", "foreign", "foreign", "free"]'
