@@ -60,10 +60,8 @@ verify() {
 
 @test "nightly.service: one host runs the job, the others do not fail" {
     stub nightly-backup "echo x >>'$PWD/runs'"
-    attempt sh -c "exec $(exec_start nightly.service)"
-    succeeds
-    attempt sh -c "exec $(exec_start nightly.service)"
-    succeeds
+    passes sh -c "exec $(exec_start nightly.service)"
+    passes sh -c "exec $(exec_start nightly.service)"
     [ "$(wc -l <runs)" -eq 1 ]
     stub nightly-backup 'exit 3'
     rcli a del nightly >/dev/null
@@ -173,8 +171,7 @@ turned_on() {
     [ "${argv[0]}" = /dlock/dlock ]
     argv[0]=dlock
     yields 1 "${argv[@]}"
-    attempt "${argv[@]}"
-    succeeds
+    passes "${argv[@]}"
     for i in "${!argv[@]}"; do [ "${argv[i]}" != --wait ] || argv[i + 1]=300ms; done
     stalls_note
     attempt "${argv[@]}"
@@ -189,8 +186,7 @@ turned_on() {
     chmod +x deploy
     ln -s "$DLOCK" dlock # the artifact of the job before; see tests/slow/static.bats
     export CI_PROJECT_PATH=shop/web CI_PIPELINE_ID=17
-    attempt sh -eu script
-    succeeds
+    passes sh -eu script
     prints 'deploys to production as deploy-production'
     take deploy-production
     sed -i 's/--wait 30m/--wait 100ms/' script

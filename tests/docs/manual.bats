@@ -54,8 +54,7 @@ stub() {
     sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/s/^\.Dl \$ redis-cli //p' "$top_srcdir/man/dlock-protocol.7" >examples
     [ "$(wc -l <examples)" -eq 3 ]
     sed -i "s|^|'$REDIS_CLI' -s '$(server_dir a)/s' |" examples
-    attempt sh -eu examples
-    succeeds
+    passes sh -eu examples
     [[ ${lines[0]} == backup && ${lines[1]} == *@*:* && ${lines[2]} == nightly && ${lines[4]} == 1 ]] ||
         fail "expected the lock, its metadata, and that it was deleted"
     is_free backup
@@ -82,8 +81,7 @@ literal() {
     stub nightly-backup migrate build publish import
     ln -s bin/{migrate,build,publish,import} .
     literal EXAMPLES | sed -E 's/^([0-9*,]+ ){5}//' >examples
-    attempt sh -eu examples
-    succeeds
+    passes sh -eu examples
     prints imported
     [ "$(tr '\n' ' ' <stubs)" = 'nightly-backup migrate build publish import ' ]
 }
@@ -93,8 +91,7 @@ literal() {
     literal EXAMPLES | sed -En 's/^([0-9*,]+ ){5}(.*--prometheus)/\2/p' >example
     rcli a flushall >/dev/null
     dlock run backup -- true
-    attempt sh -eu example
-    succeeds
+    passes sh -eu example
     grep -q '^dlock_last_run_exit_status{key="backup"} 0$' locks.prom || fail "expected the last run: $(cat locks.prom)"
 }
 

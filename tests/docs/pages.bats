@@ -160,8 +160,7 @@ rows() {
         'b.bats 1 z # SKIP no fish' 'b.bats 2 a - b # SKIP only root can become another user' \
         'c.bats 1 m # SKIP /usr/bin/python3 has no module yaml' 'd.bats - no tmux' >log
     printf 'ok 1 x\nPASS: tests/d.bats 1 x\n' >>log
-    attempt sh "$top_srcdir/build-aux/skipped.sh" log log
-    succeeds
+    passes sh "$top_srcdir/build-aux/skipped.sh" log log
     prints 'Skipped: 12 tests.
      2  for lack of vim-tiny
      4  for lack of fish
@@ -170,8 +169,7 @@ rows() {
      2  for lack of tmux
 On Debian these packages run them: apt install vim-tiny fish python3-yaml tmux'
     sed -i /SKIP/d log
-    attempt sh "$top_srcdir/build-aux/skipped.sh" log
-    succeeds
+    passes sh "$top_srcdir/build-aux/skipped.sh" log
     prints ''
 }
 
@@ -185,8 +183,7 @@ On Debian these packages run them: apt install vim-tiny fish python3-yaml tmux'
         cat statements
         echo "SELECT 'changed by $fence: ' || changes();"
     done >session
-    attempt sqlite3 -bail -cmd '.param init' -cmd ".read $top_srcdir/examples/stock.sql" :memory: <session
-    succeeds
+    passes sqlite3 -bail -cmd '.param init' -cmd ".read $top_srcdir/examples/stock.sql" :memory: <session
     prints $'10\nchanged by 5: 1\n105\nchanged by 5: 1\n105\nchanged by 7: 1\nchanged by 5: 0'
 }
 

@@ -41,8 +41,7 @@ END
     need_spawn
     yields 0 bench --quick --only flock,dlock --out out
     [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend fleet handoff idle keys overhead quorum repeat server status summary)out/zookeeper.json" ]
-    attempt well_formed out
-    succeeds
+    passes well_formed out
     # One of each scenario, two of contend and of overhead, and all of them again in RESULTS.md.
     prints "28 5"
     run -0 grep -c 'not measured' out/aims.md
@@ -102,7 +101,6 @@ holders() {
 
 @test "bench: the second command of a pair gets the token of the first" {
     need_spawn
-    attempt "$BENCH_SPAWN" turns 2 ::: /bin/echo word :::+ /bin/sh -c '[ "$DLOCK_TOKEN" = word ]' :::2 /bin/true
-    succeeds
+    passes "$BENCH_SPAWN" turns 2 ::: /bin/echo word :::+ /bin/sh -c '[ "$DLOCK_TOKEN" = word ]' :::2 /bin/true
     [ "$(cut -d ' ' -f 1,2 <<<"$output" | sort | tr '\n' ,)" = "0 0,0 1,0 2,1 0,1 1," ]
 }

@@ -71,8 +71,7 @@ fields() { rcli a hmget '{job:0}:least' "$@" | tr '\n' ' '; }
 
 @test "limits: the smallest scripts store what status needs" {
     need_programs
-    attempt "$load" pairs least "$(node a)" 2 20
-    succeeds
+    passes "$load" pairs least "$(node a)" 2 20
     [ "$(fields owner label ttl node)" = "user@host:12345 true 30000 1 " ]
     # It was released, which the metadata tells for longer than the lease.
     read -r token gone since fence <<<"$(fields token gone since fence)"
@@ -82,15 +81,12 @@ fields() { rcli a hmget '{job:0}:least' "$@" | tr '\n' ' '; }
     is_free job:0
     # The fence grows, even if the clock has stepped back.
     rcli a hset '{job:0}:least' fence $((fence + 3600000000))
-    attempt "$load" pairs least "$(node a)" 2 20
-    succeeds
+    passes "$load" pairs least "$(node a)" 2 20
     [ "$(fields fence)" -gt $((fence + 3600000000)) ]
-    attempt "$load" pairs packed "$(node a)" 2 20
-    succeeds
+    passes "$load" pairs packed "$(node a)" 2 20
     [[ $(rcli a get '{job:0}:packed') =~ ^[0-9]+\ [0-9]+\ 30000\ 1\ [0-9]+\ 15\ user@host:12345\ true\ gone$ ]]
     [ "$(rcli a pttl '{job:0}:packed')" -gt 30000 ]
-    attempt "$load" pairs fence "$(node a)" 2 20
-    succeeds
+    passes "$load" pairs fence "$(node a)" 2 20
     [ "$(rcli a get '{job:0}:fence')" -gt 0 ]
     is_free job:0
 }

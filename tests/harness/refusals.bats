@@ -46,14 +46,10 @@ ENOMEM=12
 
 @test "too many open files are an error of this host, not of the node" {
     if is_sanitized; then return; fi
-    without $EMFILE socket 1 acquire "$key"
-    fails 71 'too many open files; raise its limit'
-    without $EMFILE socket 1 release "$key" "$OTHER_TOKEN"
-    fails 71 'too many open files; raise its limit'
-    without $EMFILE socket 1 renew "$key" "$OTHER_TOKEN"
-    fails 71 'too many open files; raise its limit'
-    without $EMFILE socket 1 status "$key"
-    fails 71 'too many open files; raise its limit'
+    for command in "acquire $key" "release $key $OTHER_TOKEN" "renew $key $OTHER_TOKEN" "status $key"; do
+        without $EMFILE socket 1 $command
+        fails 71 'too many open files; raise its limit'
+    done
     DLOCK_NODES="$(node a) $(node b) $(node c) $(node d) $(node e)"
     without $EMFILE socket 3 acquire "$key"
     # Slow nodes are not waited for if there can be no quorum.

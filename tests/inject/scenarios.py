@@ -61,6 +61,10 @@ class Scenario:
     def held_by(self, token):
         return sum(holder == token.encode() for holder in self.holders()) > self.nodes // 2
 
+    def clean(self):
+        for server in self.servers:
+            server.delete(self.key)
+
     def is_free(self):
         return not any(self.holders())
 
@@ -72,14 +76,9 @@ class Acquire(Scenario):
     def after(self, result):
         if result.status == 0:
             must(len(result.out) == 23 and self.held_by(result.out.strip()), "printed no token that holds")
-            for server in self.servers:
-                server.delete(self.key)
+            self.clean()
         else:
             must(result.out == "", "printed something")
-
-
-class AcquireFive(Acquire):
-    nodes = 5
 
 
 class AcquireTcp(Acquire):
@@ -125,10 +124,6 @@ class Wait(Acquire):
         self.plain("release", self.key, self.token)
 
 
-class WaitFive(Wait):
-    nodes = 5
-
-
 class Release(Scenario):
     def prepare(self):
         self.take()
@@ -139,12 +134,7 @@ class Release(Scenario):
     def after(self, result):
         if result.status == 0:
             must(self.is_free() or (self.nodes > 1 and not self.held_by(self.token)), "it was not released")
-        for server in self.servers:
-            server.delete(self.key)
-
-
-class ReleaseFive(Release):
-    nodes = 5
+        self.clean()
 
 
 class Renew(Release):
@@ -155,12 +145,7 @@ class Renew(Release):
         if result.status == 0:
             longer = [server.pttl(self.key) > TTL_MS for server in self.servers]
             must(sum(longer) > self.nodes // 2, "it was not renewed")
-        for server in self.servers:
-            server.delete(self.key)
-
-
-class RenewFive(Renew):
-    nodes = 5
+        self.clean()
 
 
 class Status(Release):
@@ -173,8 +158,7 @@ class Status(Release):
         must(self.held_by(self.token), "the lock is gone")
         if result.status == 0:
             must('"state":"held"' in result.out.replace(" ", ""), "it says something else than held")
-        for server in self.servers:
-            server.delete(self.key)
+        self.clean()
 
 
 class StatusFive(Status):
@@ -189,10 +173,6 @@ class StatusFive(Status):
 class Break(Release):
     def arguments(self):
         return ["break", "--force", self.key]
-
-
-class BreakFive(Break):
-    nodes = 5
 
 
 class Run(Scenario):
@@ -233,10 +213,6 @@ class Run(Scenario):
             must(result.status != 0, "COMMAND did not run")
 
 
-class RunFive(Run):
-    nodes = 5
-
-
 class RunRenewing(Run):
     """Long enough to be renewed by the thread."""
 
@@ -257,23 +233,28 @@ class RunReport(Run):
             must("report" in result.err, "the report is missing, and nothing says so")
 
 
+def five(scenario):
+    """The same with five nodes."""
+    return type(scenario.__name__ + "Five", (scenario,), {"nodes": 5})
+
+
 SCENARIOS = {
     "acquire": Acquire,
-    "acquire-five": AcquireFive,
+    "acquire-five": five(Acquire),
     "acquire-tcp": AcquireTcp,
     "break": Break,
-    "break-five": BreakFive,
+    "break-five": five(Break),
     "config": Config,
     "release": Release,
-    "release-five": ReleaseFive,
+    "release-five": five(Release),
     "renew": Renew,
-    "renew-five": RenewFive,
+    "renew-five": five(Renew),
     "run": Run,
-    "run-five": RunFive,
+    "run-five": five(Run),
     "run-renewing": RunRenewing,
     "run-report": RunReport,
     "status": Status,
     "status-five": StatusFive,
     "wait": Wait,
-    "wait-five": WaitFive,
+    "wait-five": five(Wait),
 }

@@ -248,10 +248,10 @@ is_busy() {
 }
 
 # One line for a dlock and what it must give: works ARG...; silently ARG...: it prints nothing at all; gives N ARG...: status
-# N; quietly N ARG...: with nothing on standard error; refuses N REGEX ARG...: it fails;
-# finishes N [PID [SECONDS]]: status N of one in the background; finishes_well: as works; loses: as exits_76_or_killed; stops N
-# ...: when it has the file "stop", for which its command waits.  yields N COMMAND...: the same for any command, as attempt, and
-# waits_for N PID: for any process of this shell.
+# N; quietly N ARG...: with nothing on standard error; refuses N REGEX ARG...: it fails.  In the background: finishes N [PID
+# [SECONDS]]: status N; finishes_well: as works; loses: as exits_76_or_killed; stops N ...: when it has the file "stop", for
+# which its command waits.  For any command passes COMMAND..., yields N COMMAND...: as attempt; waits_for N PID: a process of
+# this shell.
 works() {
     try "$@"
     succeeds
@@ -287,6 +287,10 @@ loses() {
 yields() {
     attempt "${@:2}"
     exits "$1"
+}
+passes() {
+    attempt "$@"
+    succeeds
 }
 waits_for() {
     status=0

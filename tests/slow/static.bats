@@ -200,8 +200,7 @@ for line in eval(sys.argv[2]):
     [ "$(id -u)" -ne 0 ] || nobody=(--setuid=65534 --setgid=65534)
     example kubernetes-cronjob.yaml "${pod}['initContainers'][0]['command']" >argv
     mapfile -t argv <argv
-    PATH=/usr/bin:/bin:$PATH attempt "${as_root[@]}" "${nobody[@]}" --root=image --wd=/ "${argv[@]}"
-    succeeds
+    PATH=/usr/bin:/bin:$PATH passes "${as_root[@]}" "${nobody[@]}" --root=image --wd=/ "${argv[@]}"
     # The container of the job has it, and its own commands.
     rm root/dlock
     mkdir root/bin root/dlock
@@ -217,8 +216,7 @@ for line in eval(sys.argv[2]):
     # The job before the deployment copies it into its folder, which is an artifact.
     mkdir -m 777 image/builds
     example gitlab-ci.yml 'd["dlock"]["script"]' >image/builds/script
-    PATH=/usr/bin:/bin:$PATH attempt "${as_root[@]}" "${nobody[@]}" --root=image --wd=/builds sh -eu script
-    succeeds
+    PATH=/usr/bin:/bin:$PATH passes "${as_root[@]}" "${nobody[@]}" --root=image --wd=/builds sh -eu script
     example gitlab-ci.yml 'd["dlock"]["artifacts"]["paths"]' >paths
     [ "$(cat paths)" = dlock ]
     cmp image/builds/dlock image/usr/bin/dlock
