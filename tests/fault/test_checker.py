@@ -54,13 +54,53 @@ class Judged(unittest.TestCase):
     ended = "a.1 end 76 lost fence=5 waited=0.0"
 
 
+class Stories(Judged):
+    # What it is, the word of the complaint ("": there is none), and the lines.
+    STORIES = (
+        ("one after the other", "", *visit("a.1", 5), *visit("b.1", 6)),
+        ("two inside", "two inside", *Judged.overlap, Judged.ended),
+        ("who was killed may die a little later", "", START["a.1"], "a.1 in 5 token=A", "a.1 hit KILL dlock",
+         "a.1 end -9 -", "a.1 at 5"),
+        ("equal", "fences", *visit("a.1", 5), *visit("b.1", 5)),
+        ("falling", "fences", *visit("a.1", 6), *visit("b.1", 5)),
+        ("falling later", "fences", *visit("a.1", 6), *visit("b.1", 7), *visit("c.1", 6)),
+        ("wrong clocks are no excuse", "fences", "clients jump +7200", *visit("a.1", 6), *visit("b.1", 5)),
+        ("lost metadata is no excuse", "fences", *visit("a.1", 6), "n1 lost metadata (emptied)", *visit("b.1", 5)),
+        ("who got it first but came in later", "", START["a.1"], START["b.1"], "n1 lost key (break)",
+         "n2 lost key (break)", "b.1 in 6 token=B", "a.1 in 5 token=A", "b.1 out 0",
+         "b.1 end 0 ran fence=6 waited=0.1", "a.1 end 76 lost fence=5 waited=0.1"),
+        ("a late write with an equal fence", "a late write", START["a.1"], START["b.1"], "a.1 in 5 token=A",
+         "b.1 in 5 token=B", "a.1 at 5", "a.1 end 76 lost", "b.1 out 0", "b.1 end 0 ran"),
+        ("another than the commands", "status", *visit("a.1", 5, 7, 0)),
+        ("0 though it never came to its end", "never came to its end", START["a.1"], "a.1 in 5 token=A",
+         "a.1 end 0 ran fence=5 waited=0.0"),
+        ("a command that was killed", "", START["a.1"], "a.1 in 5 token=A", "a.1 hit KILL command",
+         "a.1 end 137 ran fence=5 waited=0.0"),
+        ("137 though nobody killed it", "status", START["a.1"], "a.1 in 5 token=A",
+         "a.1 end 137 ran fence=5 waited=0.0"),
+        ("0 though another came in", "b.1 had come in", *Judged.overlap, "a.1 out 0",
+         "a.1 end 0 ran fence=5 waited=0.0"),
+        ("75 though it ran", "its command had run", START["a.1"], "a.1 in 5 token=A",
+         "a.1 end 75 held fence=0 waited=300.0"),
+        ("75 before the wait was over", "waited", START["a.1"], "a.1 end 75 held fence=0 waited=2.0"),
+        ("75 without a wait", "", "a.1 start run ttl=1 wait=0", "a.1 end 75 held fence=0 waited=0.0"),
+        ("lost is never 0", "status", "n1 trouble", START["a.1"], "a.1 in 5 token=A",
+         "a.1 end 0 lost fence=5 waited=0.0"),
+        ("lost for nothing", "for no reason", START["a.1"], "a.1 in 5 token=A", "a.1 end 76 lost fence=5 waited=0.0"),
+        ("a crash", "nobody had sent", START["a.1"], "a.1 end -11 -"),
+        ("starved", "starved", START["a.1"], "a.1 hung", "a.1 end -9 -"),
+    )
+
+    def test_stories(self):
+        for name, word, *lines in self.STORIES:
+            with self.subTest(name):
+                if word:
+                    self.assert_found(word, *lines)
+                else:
+                    self.assert_fine(*lines)
+
+
 class Exclusion(Judged):
-    def test_one_after_the_other(self):
-        self.assert_fine(*visit("a.1", 5), *visit("b.1", 6))
-
-    def test_two_inside(self):
-        self.assert_found("two inside", *self.overlap, self.ended)
-
     def test_what_was_stopped_is_no_excuse(self):
         for stopped in ("command", "dlock", "command+dlock"):
             lines = self.overlap[:3] + [f"a.1 hit STOP {stopped}"] + self.overlap[3:] + [self.ended]
@@ -98,26 +138,8 @@ class Exclusion(Judged):
         lines = visit("a.1", 5)
         self.assert_found("after its dlock had ended", *lines, "a.1 at 5")
 
-    def test_who_was_killed_may_die_a_little_later(self):
-        self.assert_fine(START["a.1"], "a.1 in 5 token=A", "a.1 hit KILL dlock", "a.1 end -9 -", "a.1 at 5")
-
 
 class Fences(Judged):
-    def test_equal(self):
-        self.assert_found("fences", *visit("a.1", 5), *visit("b.1", 5))
-
-    def test_falling(self):
-        self.assert_found("fences", *visit("a.1", 6), *visit("b.1", 5))
-
-    def test_falling_later(self):
-        self.assert_found("fences", *visit("a.1", 6), *visit("b.1", 7), *visit("c.1", 6))
-
-    def test_wrong_clocks_are_no_excuse(self):
-        self.assert_found("fences", "clients jump +7200", *visit("a.1", 6), *visit("b.1", 5))
-
-    def test_lost_metadata_is_no_excuse(self):
-        self.assert_found("fences", *visit("a.1", 6), "n1 lost metadata (emptied)", *visit("b.1", 5))
-
     def test_a_deleted_key_is_no_excuse(self):
         lines = visit("a.1", 6)
         self.assert_found("fences", "clients jump +7200", *lines[:3], "n1 lost key (DEL)", *lines[3:], *visit("b.1", 5))
@@ -125,15 +147,6 @@ class Fences(Judged):
     def test_lost_metadata_and_wrong_clocks(self):
         lines = visit("a.1", 6)
         self.assert_fine("clients jump +7200", *lines[:3], "n1 lost metadata (emptied)", *lines[3:], *visit("b.1", 5))
-
-    def test_who_got_it_first_but_came_in_later(self):
-        self.assert_fine(START["a.1"], START["b.1"], "n1 lost key (break)", "n2 lost key (break)", "b.1 in 6 token=B",
-                         "a.1 in 5 token=A", "b.1 out 0", "b.1 end 0 ran fence=6 waited=0.1",
-                         "a.1 end 76 lost fence=5 waited=0.1")
-
-    def test_a_late_write_with_an_equal_fence(self):
-        self.assert_found("a late write", START["a.1"], START["b.1"], "a.1 in 5 token=A", "b.1 in 5 token=B",
-                          "a.1 at 5", "a.1 end 76 lost", "b.1 out 0", "b.1 end 0 ran")
 
 
 class Ends(Judged):
@@ -143,18 +156,6 @@ class Ends(Judged):
     def test_the_commands_own(self):
         for code in (0, 7, 69, 75, 76):
             self.assert_fine(*visit("a.1", 5, code))
-
-    def test_another_than_the_commands(self):
-        self.assert_found("status", *visit("a.1", 5, 7, 0))
-
-    def test_0_though_it_never_came_to_its_end(self):
-        self.assert_found("never came to its end", *self.run_of("a.1 in 5 token=A", "a.1 end 0 ran fence=5 waited=0.0"))
-
-    def test_a_command_that_was_killed(self):
-        self.assert_fine(*self.run_of("a.1 in 5 token=A", "a.1 hit KILL command", "a.1 end 137 ran fence=5 waited=0.0"))
-
-    def test_137_though_nobody_killed_it(self):
-        self.assert_found("status", *self.run_of("a.1 in 5 token=A", "a.1 end 137 ran fence=5 waited=0.0"))
 
     def test_a_command_that_was_killed_between_its_last_line_and_its_end(self):
         killed, end = "a.1 hit KILL command", "a.1 end 137 ran fence=5 waited=0.0"
@@ -167,31 +168,9 @@ class Ends(Judged):
         self.assert_found("had ended with 7", *self.run_of("a.1 in 5 token=A", killed, "a.1 out 7",
                                                            "a.1 end 0 ran fence=5 waited=0.0"))
 
-    def test_0_though_another_came_in(self):
-        self.assert_found("b.1 had come in", *self.overlap, "a.1 out 0", "a.1 end 0 ran fence=5 waited=0.0")
-
     def test_0_though_another_came_in_after_a_loss(self):
         lines = self.overlap[:3] + ["n1 lost key (DEL)"] + self.overlap[3:]
         self.assert_found("b.1 had come in", *lines, "a.1 out 0", "a.1 end 0 ran fence=5 waited=0.0", nodes=1)
-
-    def test_75_though_it_ran(self):
-        self.assert_found("its command had run",
-                          *self.run_of("a.1 in 5 token=A", "a.1 end 75 held fence=0 waited=300.0"))
-
-    def test_75_before_the_wait_was_over(self):
-        self.assert_found("waited", *self.run_of("a.1 end 75 held fence=0 waited=2.0"))
-
-    def test_75_without_a_wait(self):
-        self.assert_fine("a.1 start run ttl=1 wait=0", "a.1 end 75 held fence=0 waited=0.0")
-
-    def test_lost_is_never_0(self):
-        self.assert_found("status", "n1 trouble", *self.run_of("a.1 in 5 token=A", "a.1 end 0 lost fence=5 waited=0.0"))
-
-    def test_lost_for_nothing(self):
-        self.assert_found("for no reason", *self.run_of("a.1 in 5 token=A", "a.1 end 76 lost fence=5 waited=0.0"))
-
-    def test_a_crash(self):
-        self.assert_found("nobody had sent", *self.run_of("a.1 end -11 -"))
 
     def test_killed_while_it_was_stopped(self):
         self.assert_found("nobody had sent", *self.run_of("a.1 end -9 -"))
@@ -238,9 +217,6 @@ class Ends(Judged):
 
 
 class Progress(Judged):
-    def test_starved(self):
-        self.assert_found("starved", START["a.1"], "a.1 hung", "a.1 end -9 -")
-
     def crash(self, *lines):
         return [START["a.1"], START["b.1"], "a.1 in 5 token=A", "11 a.1 hit KILL dlock", "a.1 end -9 -", *lines]
 
