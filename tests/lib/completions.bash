@@ -183,8 +183,14 @@ is_offered() {
 
 # offers SHELL LINE[=>WORD...]...: at the end of each line exactly these words, if there is an arrow.
 offers() {
-    local table=("${@:2}") n
+    local table=("${@:2}")
     ask "$1" "${table[@]%%=>*}"
+    are_offered "${table[@]}"
+}
+
+# are_offered LINE[=>WORD...]...: the last questions were these.
+are_offered() {
+    local table=("$@") n
     for n in "${!table[@]}"; do [[ ${table[n]} != *'=>'* ]] || is_offered "$n" ${table[n]#*=>}; done
 }
 
@@ -221,48 +227,29 @@ offers_values() {
     [[ ${offers[1]} =~ ^[0-9]+$ ]] || fail "not a process: ${offers[1]}"
 }
 
-# asks_for_keys SHELL: the questions of offers_keys.
-asks_for_keys() {
-    ask "$1" 'dlock acquire app' 'dlock renew app' 'dlock release app' 'dlock status app' 'dlock run app' \
-        'dlock release job:b' 'dlock release "job:b' 'dlock status x job:c' 'dlock -vt 5s release -q -- app' \
-        'dlock release job:clean a' 'dlock --prefix job: release ' "dlock -N $(node a) --prefix=job: release b" \
-        'dlock -N /nowhere release ' 'dlock -N $x release ' 'dlock release ' 'dlock --json release --quiet app' \
-        'dlock --ttl=5s release --unknown app' 'dlock break app' 'dlock break -f job:b' 'dlock doctor app'
-}
-
 # On a busy machine the completion may not get the locks within its limit of a fifth of a second: what was offered once
 # counts.
 offers_keys() {
-    local k offered=()
+    local n missing offered=() table=('dlock release "job:b' 'dlock release ' 'dlock acquire app=>app/web' 'dlock renew app=>app/web'
+        'dlock release app=>app/web' 'dlock status app=>app/web' 'dlock run app=>app/web' 'dlock release job:b=>job:backup'
+        'dlock status x job:c=>job:clean' 'dlock -vt 5s release -q -- app=>app/web' 'dlock release job:clean a=>'
+        'dlock --prefix job: release =>backup clean' "dlock -N $(node a) --prefix=job: release b=>backup"
+        'dlock -N /nowhere release =>' 'dlock -N $x release =>' 'dlock --json release --quiet app=>app/web'
+        'dlock --ttl=5s release --unknown app=>app/web' 'dlock break app=>app/web' 'dlock break -f job:b=>job:backup'
+        'dlock doctor app=>')
     for _ in {1..20}; do
-        asks_for_keys "$1"
-        for k in "${!offers[@]}"; do
-            offered[k]=${offered[k]:-${offers[k]}}
+        ask "$1" "${table[@]%%=>*}"
+        missing=
+        for n in "${!offers[@]}"; do
+            offered[n]=${offered[n]:-${offers[n]}}
+            [[ ${table[n]} == *'=>' || -n ${offered[n]} ]] || missing=yes
         done
-        for k in 0 1 2 3 4 5 6 7 8 10 11 14 15 16 17 18; do
-            [ -n "${offered[k]}" ] || continue 2
-        done
-        break
+        [ -n "$missing" ] || break
     done
     offers=("${offered[@]}")
-    for k in 0 1 2 3 4; do
-        is_offered "$k" app/web
-    done
-    is_offered 5 job:backup
-    [[ ${offers[6]} =~ ^\"?job:backup\"?$ ]] || fail "in quotes offered ${offers[6]}"
-    is_offered 7 job:clean
-    is_offered 8 app/web
-    is_offered 9
-    is_offered 10 backup clean
-    is_offered 11 backup
-    is_offered 12
-    is_offered 13
-    [[ ${offers[14]} == *app/web* && ${offers[14]} == *job:backup*job:clean* && " ${offers[14]} " != *' -n '* ]]
-    is_offered 15 app/web
-    is_offered 16 app/web
-    is_offered 17 app/web
-    is_offered 18 job:backup
-    is_offered 19
+    [[ ${offers[0]} =~ ^\"?job:backup\"?$ ]] || fail "in quotes offered ${offers[0]}"
+    [[ ${offers[1]} == *app/web* && ${offers[1]} == *job:backup*job:clean* && " ${offers[1]} " != *' -n '* ]]
+    are_offered "${table[@]}"
     [ ! -e boom ]
 }
 

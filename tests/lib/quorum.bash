@@ -3,8 +3,6 @@
 #
 # Shared by the tests of a lock over several nodes, beside redis.bash: nodes n1 to n7, and ways to
 # make some of them fail.
-#
-#   setup_file() { nodes_start 5; }
 
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
@@ -188,6 +186,7 @@ visits() { if [ -f ran ]; then wc -l <ran; else echo 0; fi; }
 
 # ---------------------------------------------------------------- hooks
 
+setup_file() { nodes_start 5; }
 setup() {
     test_begin
     nodes_restore

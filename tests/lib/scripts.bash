@@ -6,8 +6,8 @@
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
 
-# scripts_begin: test_begin, the key of the metadata in $meta, and three tokens.
-scripts_begin() {
+# The key of the metadata is in $meta; and three tokens.
+setup() {
     test_begin
     meta="{$key}:dlock"
     one=$OTHER_TOKEN

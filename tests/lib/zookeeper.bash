@@ -4,9 +4,6 @@
 # What the tests of zk:// share, beside redis.bash: a private ensemble of three servers (ensemble.py) for each test file,
 # whose servers and network can fail, and the state of a lock on its servers.
 #
-#   setup_file()    { zk_start; }
-#   setup()         { zk_begin; }
-#
 # Each test has a chroot of its own in $chroot, DLOCK_NODES reaches it on all three servers through their proxies, and
 # leases are of 20 seconds, which outlast what a test does in a stalling machine.  Ticks are of 500 ms and sessions of at
 # most 60 ticks, so leases are of 1 to 30 seconds.
@@ -185,3 +182,8 @@ stays_held() {
         short_sleep 0.1
     done
 }
+
+# ---------------------------------------------------------------- hooks
+
+setup_file() { zk_start; }
+setup() { zk_begin; }

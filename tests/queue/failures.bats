@@ -6,8 +6,6 @@
 # shellcheck disable=SC2005,SC2116
 load ../lib/queue
 
-setup_file() { nodes_start 5; }
-
 # A release with this leaves a window of 20 seconds: whatever ends sooner did not wait for it.
 long_window=--node-timeout=10s
 at_once=8000

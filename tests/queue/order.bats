@@ -6,8 +6,6 @@
 # shellcheck disable=SC2005,SC2116
 load ../lib/queue
 
-setup_file() { nodes_start 5; }
-
 # ---------------------------------------------------------------- order and cost
 
 @test "without waiters a lock costs one script to acquire and one to release" {

@@ -6,8 +6,6 @@
 
 load ../lib/quorum
 
-setup_file() { nodes_start 5; }
-
 # fence_of NODE: the fence that NODE has recorded.
 fence_of() { rcli "$1" hget "{$key}:dlock" fence; }
 

@@ -6,7 +6,6 @@
 
 load ../lib/quorum
 
-setup_file() { nodes_start 5; }
 setup() {
     test_begin
     stalls_note

@@ -7,8 +7,6 @@
 load ../lib/quorum
 load ../lib/peers
 
-setup_file() { nodes_start 5; }
-
 # -------------------------------------------------- a plain Redlock on redis-py
 
 # py LINE...: Python code that finds acquire() and release() of our key.

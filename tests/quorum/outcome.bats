@@ -6,8 +6,6 @@
 
 load ../lib/quorum
 
-setup_file() { nodes_start 5; }
-
 @test "held: 75, and the holder is named" {
     take "$key" --label backup --ttl 20s
     try acquire "$key"

@@ -5,8 +5,6 @@
 
 load ../lib/quorum
 
-setup_file() { nodes_start 5; }
-
 @test "held everywhere" {
     take "$key" --ttl 60s --label backup
     works status --json "$key"

@@ -5,8 +5,6 @@
 
 load ../lib/reentry
 
-setup_file() { nodes_start 5; }
-
 @test "nested runs of the same key enter it again, three levels deep, with one fence" {
     for nodes in 1 5; do
         use "$nodes"

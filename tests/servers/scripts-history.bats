@@ -5,8 +5,6 @@
 
 load ../lib/scripts
 
-setup() { scripts_begin; }
-
 # remember TOKEN HISTORY: acquire with a history.
 remember() {
     script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 0 me@here:1 label \

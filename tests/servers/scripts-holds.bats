@@ -5,8 +5,6 @@
 
 load ../lib/scripts
 
-setup() { scripts_begin; }
-
 @test "renew.lua enters a lock again, and release.lua ends one hold after the other" {
     inner=$one.12345678
     acquire "$one"

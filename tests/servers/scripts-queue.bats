@@ -5,8 +5,6 @@
 
 load ../lib/scripts
 
-setup() { scripts_begin; }
-
 @test "acquire.lua adds one entry per waiter, for the requested time, and gives it a number" {
     acquire "$one"
     returns 0 queue "$two" '' w1 60000

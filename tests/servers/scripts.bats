@@ -5,8 +5,6 @@
 
 load ../lib/scripts
 
-setup() { scripts_begin; }
-
 @test "the head of every script says how redis-cli runs it, and what it returns" {
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file")

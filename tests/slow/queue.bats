@@ -7,8 +7,6 @@
 load ../lib/queue
 load ../lib/crowd
 
-setup_file() { nodes_start 5; }
-
 @test "50 and 200 waiters on one node are served in order, each woken once" {
     for count in 50 200; do
         rm -f served bg.*

@@ -7,8 +7,6 @@
 load ../lib/quorum
 load ../lib/crowd
 
-setup_file() { nodes_start 5; }
-
 # crowd SECONDS COUNT ARG...: contenders in the background until then; they end with $crowd.
 crowd() {
     local end=$((SECONDS + $1)) count=$2

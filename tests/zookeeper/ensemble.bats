@@ -6,7 +6,6 @@
 load ../lib/zookeeper
 
 setup_file() { zk_start --sync 40; }
-setup() { zk_begin; }
 
 # finds CHECK... RESULT: some finding of the last run that matches.
 finds() {

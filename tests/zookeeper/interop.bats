@@ -10,7 +10,6 @@ setup_file() {
     zk_start --sync 40
     compile_peer
 }
-setup() { zk_begin; }
 
 # compile_peer: the file "lacks" names what is not installed.
 compile_peer() {

@@ -6,7 +6,6 @@
 load ../lib/zookeeper
 
 setup_file() { zk_start --sync 40; }
-setup() { zk_begin; }
 
 uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 
