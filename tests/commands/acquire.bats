@@ -142,13 +142,6 @@ lasts() {
     redis_stop alone
 }
 
-@test "a token never begins with a dash, so it is never mistaken for an option" {
-    for i in {1..150}; do
-        take "$key-$i" --ttl 10s
-        [[ $token != -* ]] || fail "$token"
-    done
-}
-
 @test "DLOCK_TOKEN alone does not make acquire enter a lock" {
     DLOCK_TOKEN=$OTHER_TOKEN works acquire "$key"
     [ "$output" != "$OTHER_TOKEN" ]

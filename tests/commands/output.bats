@@ -87,12 +87,6 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     grep -q 'the lock ends with its lease' err
 }
 
-@test "an error is one line that begins with the program's name" {
-    refuses 64 '' acquire --ttl nonsense "$key"
-    refuses 69 '' acquire --node "$PWD/nobody" "$key"
-    refuses 64 '' nonsense
-}
-
 @test "an error that cannot be written is still an exit status" {
     status=0
     dlock acquire --ttl nonsense "$key" 2>/dev/full || status=$?

@@ -52,14 +52,6 @@ load ../lib/redis
     json_is '.token_hint == null and .label == null'
 }
 
-@test "the token is never shown in full" {
-    take "$key"
-    for how in '' --json -v; do
-        gives 0 status $how "$key"
-        [[ $output$stderr != *"$token"* ]] || fail "the token is shown"
-    done
-}
-
 @test "the owner of a lock of run is that dlock process" {
     start_holding "$key" 'sleep 30'
     works status --json "$key"
@@ -212,11 +204,6 @@ load ../lib/redis
     rcli a set "{$key}:dlock" string
     try status --json "$key"
     [ "$status" -ne 70 ] && [ "$status" -lt 128 ] || fail "expected an answer or an error"
-}
-
-@test "status of a node that does not reply exits 69" {
-    gives 69 status --node "$PWD/nobody" "$key"
-    complains nobody
 }
 
 @test "status changes nothing" {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2119,SC2120,SC2154
 #
 # What the tests of zk:// share, beside redis.bash: a private ensemble of three servers (ensemble.py) for each test file,
 # whose servers and network can fail, and the state of a lock on its servers.
@@ -42,7 +42,6 @@ zk_begin() {
     chroot=/test-$BATS_TEST_NUMBER-$BATS_TEST_TRY_NUMBER
     test_begin
     stalls_note
-    # shellcheck disable=SC2119
     DLOCK_NODES=$(zk_url)
     export DLOCK_NODES DLOCK_TTL=20s DLOCK_NODE_TIMEOUT=2s
 }

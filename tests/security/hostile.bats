@@ -220,14 +220,6 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     [ ${#lines[@]} -eq 1 ] || fail 'expected that it was not run'
 }
 
-@test "a KEY in --export runs no code" {
-    for k in '$(touch run)' '`touch run`' "';touch run;'" '";touch run;"' $'\n touch run\n' '\'; do
-        works acquire --export -- "$k"
-        (eval "$output" && [ "$DLOCK_KEY" = "$k" ]) || fail "expected the key $k"
-    done
-    [ ! -e run ]
-}
-
 # -------------------------------------------------------- a hostile environment
 
 @test "variables of any bytes and sizes: no crash and no lock left" {

@@ -197,7 +197,7 @@ time.sleep(60)"
 
 @test "only acquire shows tokens" {
     take "$key"
-    for command in "acquire -v $key" "status -v $key" "status --json $key" "renew -v $key $token" \
+    for command in "acquire -v $key" "status -v $key" "status $key" "status --json $key" "renew -v $key $token" \
         "release -v $key $token" "release -v $key $token"; do
         try $command
         [[ $output$stderr != *"$token"* ]] || fail "the token is shown"
