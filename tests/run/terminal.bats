@@ -18,9 +18,10 @@ at_terminal() {
     attempt "$PYTHON" "$lib_dir/terminal.py" "$@"
 }
 
-# in_shell STEP...: at the prompt of an interactive shell, which ends at the end.
+# in_shell STEP...: at the prompt of an interactive shell, which ends at the end, and all went as it should.
 in_shell() {
     at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
+    exits 0
 }
 
 @test "the command reads from the terminal, with --foreground, too" {
@@ -65,21 +66,18 @@ END
     make_loop
     in_shell "send=$DLOCK run $key -- $PYTHON loop.py\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'send=bg\n' expect='prompt> ' 'send=: >stop\n' file=ended 'send=wait\n'
-    exits 0
     is_free "$key"
 }
 
 @test "in the background the terminal stays with the shell" {
     in_shell "send=$DLOCK run $key -- sh -c 'sleep 0.3; : >ended' &\n" expect='prompt> ' \
         'send=echo shell $((1 + 1))\n' 'expect=shell 2' file=ended 'send=wait\n'
-    exits 0
     is_free "$key"
 }
 
 @test "in a pipeline the terminal is the command's, and the shell's afterwards" {
     in_shell "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x' | cat\n" 'expect=\nready' 'send=hello\n' \
         'expect=got hello' expect='prompt> ' 'send=echo shell $((1 + 1))\n' 'expect=shell 2'
-    exits 0
 }
 
 @test "the end of the terminal ends the command, and the lock is released" {
@@ -212,7 +210,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     in_shell "send=$DLOCK run $key -- $DLOCK run $key-2 -- $answer\n" 'expect=\nready' 'send=\x1a' \
         expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
         expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
-    exits 0
     is_free "$key"
     is_free "$key-2"
 }
@@ -225,7 +222,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
         'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' 'send=one\n' 'expect=got one' \
         'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' 'send=two\n' 'expect=got two' \
         'expect=script 7'
-    exits 0
     is_free "$key"
 }
 
@@ -233,7 +229,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     # The signal itself, passed on after that, could take back the next ^Z.
     in_shell "send=$DLOCK run -v $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
         expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' expect='prompt> '
-    exits 0
     [[ $output == *'sent SIGCONT'* && ${output#*'sent SIGCONT'} != *'sent SIG'* ]]
 }
 
@@ -250,7 +245,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
         'send=until jobs | grep Stopped; do sleep 0.05; done\n' 'expect=Stopped' expect='prompt> ' \
         'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
         expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
-    exits 0
     is_free "$key"
 }
 
@@ -259,7 +253,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
         in_shell "send=$DLOCK run --ttl 30s $how $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
             'expect=is ended when the lease ends' expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
             expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
-        exits 0
         line="dlock: $key: stopped; if it is not continued, the command is ended when the lease ends, in [0-9.]+s"
         [[ $output =~ $line ]] || fail "expected the message"
     done
@@ -267,10 +260,8 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     in_shell "send=$DLOCK run --ttl 30s --on-lost warn $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
         'expect=the lock is lost when the lease ends' expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
         expect='prompt> '
-    exits 0
     in_shell "send=$DLOCK run -q --ttl 30s $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
         expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' expect='prompt> '
-    exits 0
     [[ $output != *'dlock: '* ]] || fail "expected no message"
 }
 
@@ -280,7 +271,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
         in_shell "send=$DLOCK run $how --ttl 6s -k 2s $key -- sh -c 'trap \"echo TERM >got; exit 3\" TERM; echo \$\$ >command; echo ready; read x; : >went-on'\n" \
             'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
             'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
-        exits 0
         [ ! -e went-on ]
         [ "$(cat got)" = TERM ]
         has_ended "$(cat command)"
@@ -295,7 +285,6 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 @test "--max-run ends a background job that ignores SIGTERM by SIGKILL" {
     echo "$DLOCK run --max-run 500ms -k 300ms $key -- sh -c 'trap \"\" TERM; while :; do read x; done'; echo \$? >status.new; mv status.new status" >script
     in_shell 'send=sh script &\n' expect='prompt> ' 'expect=has run for' file=status
-    exits 0
     [[ "$(cat status)" =~ ^(124|137)$ ]] || fail "expected the status of --max-run: $(cat status)"
     wait_until '[ -z "$(leftovers)" ]' || fail "left: $(leftovers)"
     is_free "$key"
@@ -305,7 +294,6 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
     in_shell "send=$DLOCK run --ttl 9s -k 2s $key -- $reader &\n" expect='prompt> ' \
         "send=$has_stopped\n" expect=Stopped 'expect=could not be renewed' \
         'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
-    exits 0
     [ ! -e went-on ]
     has_ended "$(cat command)"
 }
@@ -316,7 +304,6 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' 'expect=continues without the lock' \
         'send=: >stop\n' wait=0.3 'send=test -e ended || echo still\n' 'expect=\nstill' 'send=fg\n' file=ended \
         expect='prompt> ' 'send=echo status $?\n' 'expect=status 76'
-    exits 0
 }
 
 @test "at a terminal inside sudo, and around it: control Z, fg and control C" {
@@ -326,10 +313,8 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
         in_shell "send=$line\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
             'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
             expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
-        exits 0
         in_shell "send=$line\n" 'expect=\nready' 'send=\x03' expect='prompt> ' \
             'send=echo status $?\n' 'expect=status 130'
-        exits 0
         is_free "$key"
     done
 }
