@@ -21,6 +21,12 @@ at_terminal() {
     attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' "send=$1" -- "$DLOCK" break "${@:2}"
 }
 
+# at_terminal_gives STATUS ANSWER ARG...: the same, and its status.
+at_terminal_gives() {
+    at_terminal "${@:2}"
+    exits "$1"
+}
+
 # ---------------------------------------------------------------- asking
 
 @test "break without a terminal needs --force" {
@@ -36,8 +42,7 @@ at_terminal() {
 
 @test "break at a terminal shows the holder, and y breaks the lock" {
     take "$key" --label backup --ttl 1m
-    at_terminal 'y\n' "$key"
-    exits 0
+    at_terminal_gives 0 'y\n' "$key"
     [[ $output == *"$key: held by $(id -un)@$(uname -n):"*" (backup)"*" of its lease left"*", from acquire"*"$key: broken"* ]] ||
         fail "expected its holder"
     is_free "$key"
@@ -46,13 +51,11 @@ at_terminal() {
 @test "any answer but y does not break the lock: 75" {
     take "$key"
     for answer in '\n' 'n\n' 'no\n' 'yo\n' 'yyyyyyyyyyyyyyyyyyyyy\n' '\x04'; do
-        at_terminal "$answer" "$key"
-        exits 75
+        at_terminal_gives 75 "$answer" "$key"
         [[ $output == *'not broken'* ]]
         [ "$(rcli a get "$key")" = "$token" ] || fail "broken by $answer"
     done
-    at_terminal 'n\n' -E 3 --json "$key"
-    exits 3
+    at_terminal_gives 3 'n\n' -E 3 --json "$key"
     [[ $output == *'"outcome":"kept"'* ]]
 }
 
@@ -191,8 +194,7 @@ asks() {
     exits 75
     [[ $output == *'Redisson, thread 57'* ]] || fail "expected Redisson"
     [ "$(rcli a hget "$key" "$redisson")" = 2 ]
-    at_terminal 'y\n' "$key"
-    exits 0
+    at_terminal_gives 0 'y\n' "$key"
     is_free "$key"
 }
 
@@ -248,8 +250,7 @@ asks() {
     rcli n2 set "$key" one
     rcli n3 set "$key" "two"
     rcli n4 hset "$key" "$redisson" 1
-    at_terminal 'y\n' "$key"
-    exits 0
+    at_terminal_gives 0 'y\n' "$key"
     [ "$(grep -c "^$key: held by" <<<"$output")" -eq 3 ] || fail "expected three holders"
     is_free_everywhere "$key" 5
     take "$key" --ttl 1m

@@ -28,6 +28,12 @@ doctor() {
     jq -e . <<<"$output" >/dev/null || fail "not JSON"
 }
 
+# diagnoses STATUS ARG...: the same, and its status.
+diagnoses() {
+    doctor "${@:2}"
+    exits "$1"
+}
+
 # finds CHECK RESULT [REGEX]: the last run found that.
 finds() {
     local found
@@ -103,8 +109,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
 @test "a server without persistence: a warning, exit 1, and advice about the guard" {
-    doctor
-    exits 1
+    diagnoses 1
     finds persistence warn 'AOF and snapshots are off'
     [[ $(jq -r 'select(.check == "persistence").advice' <<<"$output") == *'--restart-guard 3s'* ]] ||
         fail "expected advice"
@@ -136,16 +141,14 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 
 @test "a replica: fail, 69" {
     redis_start replica --replicaof "127.0.0.1 1" --replica-serve-stale-data yes
-    doctor --node "$(node replica)"
-    exits 69
+    diagnoses 69 --node "$(node replica)"
     finds role fail replica
     finds lock fail 'read-only replica'
     complains "cannot keep locks: 0 of 1 nodes"
 }
 
 @test "no server: fail, 69" {
-    doctor --node "$PWD/nobody"
-    exits 69
+    diagnoses 69 --node "$PWD/nobody"
     finds answer fail 'no such socket'
     [ "$(jq -r .check <<<"$output" | tr '\n' ' ')" = 'answer nodes ' ]
 }
@@ -160,12 +163,10 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
 @test "a login that is refused: 77" {
-    doctor --node "unix://:wrong@$(node a)"
-    exits 77
+    diagnoses 77 --node "unix://:wrong@$(node a)"
     finds answer fail password
     rcli a acl setuser weak on '>weak' '~*' +ping +info +time
-    doctor --node "unix://weak:weak@$(node a)"
-    exits 77
+    diagnoses 77 --node "unix://weak:weak@$(node a)"
     finds lock fail
     finds answer ok
     finds version ok "(Redis|Valkey)"
@@ -173,13 +174,11 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 
 @test "what this user may not read is unknown, and not a failure" {
     rcli a acl setuser plain on '>plain' '~*' +@all -config
-    doctor --node "unix://plain:plain@$(node a)"
-    exits 1
+    diagnoses 1 --node "unix://plain:plain@$(node a)"
     finds idling warn unknown
     finds lock ok
     rcli a acl setuser plain on '>plain' '~*' +@all -config -info
-    doctor --node "unix://plain:plain@$(node a)"
-    exits 1
+    diagnoses 1 --node "unix://plain:plain@$(node a)"
     for check in version role persistence memory uptime replicas clients; do
         finds "$check" warn unknown
     done
@@ -226,8 +225,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
 @test "a --restart-guard that still applies is shown" {
-    doctor --restart-guard 1h
-    exits 69
+    diagnoses 69 --restart-guard 1h
     finds lock fail restart-guard
 }
 
@@ -238,13 +236,11 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
         nodes+=(--node "$(node "mute$i")")
     done
     works run --restart-guard auto "${nodes[@]}" "$key" -- true
-    doctor --restart-guard auto "${nodes[@]}"
-    exits 1
+    diagnoses 1 --restart-guard auto "${nodes[@]}"
     finds lock ok
     finds uptime warn 'cannot apply'
     [[ $output != *'covers this'* ]] || fail "no guard covers anything here"
-    doctor "${nodes[@]}" --restart-guard 1h
-    exits 69
+    diagnoses 69 "${nodes[@]}" --restart-guard 1h
     finds lock fail 'it has no INFO'
 }
 

@@ -31,6 +31,12 @@ goes() {
     keeper=$(keepers)
 }
 
+# script_goes LINE...: both.
+script_goes() {
+    script "$@"
+    goes
+}
+
 # ends STATUS: the script ends with it.
 ends() {
     wait_until "! alive $bg" 20

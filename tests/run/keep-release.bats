@@ -6,9 +6,8 @@
 load ../lib/keep
 
 @test "release ends the keeper at once, and the script goes on" {
-    script 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' 'until [ -e on ]; do sleep 0.05; done' \
+    script_goes 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' 'until [ -e on ]; do sleep 0.05; done' \
         '"$DLOCK" release "$key" "$token"' ': >released' "$lives_on"
-    goes
     : >on
     wait_until '[ -e released ]'
     [ -z "$(keepers)" ]
@@ -20,8 +19,7 @@ load ../lib/keep
 
 @test "another user who knows the token cannot end the keeper" {
     [ "$(id -u)" -eq 0 ] || must_run "only root can be another user"
-    script '"$DLOCK" acquire --keep $$ "$key" >token' ': >going' "$lives_on"
-    goes
+    script_goes '"$DLOCK" acquire --keep $$ "$key" >token' ': >going' "$lives_on"
     # What a release says to it.
     "$PYTHON" - "$(<token)" <<'EOF'
 import os, socket, sys
@@ -46,8 +44,7 @@ EOF
 }
 
 @test "a script that released its lock gets no signal, although others hold it now" {
-    script 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' '"$DLOCK" release "$key" "$token"' ': >going' "$lives_on"
-    goes
+    script_goes 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' '"$DLOCK" release "$key" "$token"' ': >going' "$lives_on"
     for i in {1..10}; do dlock run "$key" -- true; done
     short_sleep 2.5
     : >end
@@ -58,8 +55,7 @@ EOF
 @test "after a release that fails the keeper renews, as before" {
     redis_start other
     [ "$(rcli a acl setuser weak on '>word' '~*' +@connection)" = OK ]
-    script 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key") && echo "$token" >token' ': >going' "$lives_on"
-    goes
+    script_goes 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key") && echo "$token" >token' ': >going' "$lives_on"
     gives 1 release -N "$(node other)" "$key" "$(<token)"
     gives 69 release -N "$PWD/nowhere" "$key" "$(<token)"
     gives 77 release -N "unix://weak:word@$(node a)" "$key" "$(<token)"
@@ -104,8 +100,7 @@ EOF
 }
 
 @test "a release from another host ends the keeper silently with the next renewal" {
-    script '"$DLOCK" acquire --keep $$ --ttl 9s "$key" >token' ': >going' "$lives_on"
-    goes
+    script_goes '"$DLOCK" acquire --keep $$ --ttl 9s "$key" >token' ': >going' "$lives_on"
     rcli a --eval "$top_srcdir/src/lua/release.lua" "$key" "{$key}:dlock" "{$key}:dlock:holds" "{$key}:dlock:wake" \
         "{$key}:dlock:waiting" , "$(<token)"
     dlock acquire "$key" # now the lock has another holder

@@ -8,8 +8,7 @@ load ../lib/keep
 # keeps SHELL LINE...: in a script of that shell the lock is held until the script ends.
 keeps() {
     local shell=$1
-    script "$2" 'touch going' "$3"
-    goes
+    script_goes "$2" 'touch going' "$3"
     token=$(<token)
     [ "$(rcli a get "$key")" = "$token" ]
     short_sleep 7
@@ -48,8 +47,7 @@ keeps() {
 }
 
 @test "a process that is killed: the lock is free at once" {
-    script '"$DLOCK" acquire --keep $$ "$key" >token' ': >going' 'sleep 60'
-    goes
+    script_goes '"$DLOCK" acquire --keep $$ "$key" >token' ': >going' 'sleep 60'
     kill -KILL "$bg"
     within 5000 wait_until "free '$key'"
     no_keeper
@@ -70,8 +68,7 @@ keeps() {
 @test "the keeper has a session of its own and nothing of its caller" {
     : >file
     mkdir dir
-    script 'exec 5<file 6>&1 7>&2' 'cd dir' 'token=$("$DLOCK" acquire --keep $$ "$key")' 'cd ..' ': >going' "$lives_on"
-    goes
+    script_goes 'exec 5<file 6>&1 7>&2' 'cd dir' 'token=$("$DLOCK" acquire --keep $$ "$key")' 'cd ..' ': >going' "$lives_on"
     process_stat "$keeper"
     [ "${stat[3]}" = "$keeper" ]
     [ "$(readlink "/proc/$keeper/cwd")" = / ]
@@ -84,9 +81,8 @@ keeps() {
 }
 
 @test "a lock that is lost: the process gets SIGTERM, and one line on its standard error" {
-    script "trap 'echo told >told; $until_said; exit 3' TERM" 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key")' 'exec 2>later' \
+    script_goes "trap 'echo told >told; $until_said; exit 3' TERM" 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key")' 'exec 2>later' \
         ': >going' "$lives_on"
-    goes
     works break --force "$key"
     [[ $output == *'; its process gets a signal within 4s' ]]
     ends 3
@@ -99,9 +95,8 @@ keeps() {
 
 @test "the process gets SIGTERM before the lease ends if Redis is gone, and no SIGKILL" {
     redis_start gone
-    script "trap 'date +%s%3N >told; [ -e end ] || sleep 2; $until_said; exit 4' TERM" \
+    script_goes "trap 'date +%s%3N >told; [ -e end ] || sleep 2; $until_said; exit 4' TERM" \
         'token=$("$DLOCK" acquire -N "'"$(node gone)"'" --keep $$ --ttl 9s "$key")' ': >going' "$lives_on"
-    goes
     stalls_note
     redis_stop gone
     from=$(now_ms)
@@ -113,22 +108,19 @@ keeps() {
 }
 
 @test "--kill-after: SIGKILL before the lease ends" {
-    script 'trap "" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 9s --kill-after 200ms "$key")' ': >going' "$lives_on"
-    goes
+    script_goes 'trap "" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 9s --kill-after 200ms "$key")' ': >going' "$lives_on"
     rcli a del "$key"
     ends 137
     no_keeper
 }
 
 @test "--signal and --on-lost warn" {
-    script 'trap "exit 5" USR1' 'token=$("$DLOCK" acquire --keep $$ --signal USR1 --ttl 9s "$key")' ': >going' "$lives_on"
-    goes
+    script_goes 'trap "exit 5" USR1' 'token=$("$DLOCK" acquire --keep $$ --signal USR1 --ttl 9s "$key")' ': >going' "$lives_on"
     rcli a del "$key"
     ends 5
     no_keeper
     rm going
-    script 'token=$("$DLOCK" acquire --keep $$ --on-lost warn --ttl 9s "$key")' ': >going' "$lives_on"
-    goes
+    script_goes 'token=$("$DLOCK" acquire --keep $$ --on-lost warn --ttl 9s "$key")' ': >going' "$lives_on"
     rcli a del "$key"
     no_keeper
     : >end
@@ -137,9 +129,8 @@ keeps() {
 }
 
 @test "--exec-on-lost of the keeper, in the directory of its caller" {
-    script 'trap "exit 3" TERM' \
+    script_goes 'trap "exit 3" TERM' \
         'token=$("$DLOCK" acquire --keep $$ --ttl 9s --exec-on-lost "env >hook" "$key")' ': >going' "$lives_on"
-    goes
     rcli a del "$key"
     ends 3
     no_keeper
@@ -148,16 +139,14 @@ keeps() {
 }
 
 @test "the keeper is killed: the process gets SIGTERM, and the lock ends with its lease" {
-    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' ': >going' "$lives_on"
-    goes
+    script_goes 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' ': >going' "$lives_on"
     kill -KILL "$keeper"
     ends 3
     wait_until "free '$key'"
 }
 
 @test "signals that would end it do not, while the process lives; a stop is ended in time" {
-    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' ': >going' "$lives_on"
-    goes
+    script_goes 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' ': >going' "$lives_on"
     kill -TERM "$keeper"
     kill -HUP "$keeper"
     kill -INT "$keeper"
@@ -263,8 +252,7 @@ keeps() {
 }
 
 @test "status --json names the process" {
-    script 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' "$lives_on"
-    goes
+    script_goes 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' "$lives_on"
     output=$(dlock status --json "$key")
     json_is ".owner.pid == $bg and .owner.command == \"keep\""
     refuses 75 "$key.*:$bg.* --keep" acquire "$key"

@@ -18,35 +18,36 @@ at_terminal() {
     attempt "$PYTHON" "$lib_dir/terminal.py" "$@"
 }
 
+# at_terminal_gives STATUS STEP... -- COMMAND...: the same, and its status.
+at_terminal_gives() {
+    at_terminal "${@:2}"
+    exits "$1"
+}
+
 # in_shell STEP...: at the prompt of an interactive shell, which ends at the end, and all went as it should.
 in_shell() {
-    at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
-    exits 0
+    at_terminal_gives 0 expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
 }
 
 @test "the command reads from the terminal, with --foreground, too" {
     for how in '' --foreground; do
-        at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        at_terminal_gives 3 expect=ready 'send=hello\n' 'expect=got hello' -- \
             "$DLOCK" run $how "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
-        exits 3
         is_free "$key"
     done
 }
 
 @test "the terminal belongs to the caller again afterwards" {
-    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+    at_terminal_gives 0 expect=ready 'send=hello\n' 'expect=got hello' -- \
         sh -c "$DLOCK run $key -- true; echo ready; read x; echo got \$x"
-    exits 0
-    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+    at_terminal_gives 0 expect=ready 'send=hello\n' 'expect=got hello' -- \
         sh -c "$DLOCK run $key -- no-such-command-anywhere; echo ready; read x; echo got \$x"
-    exits 0
 }
 
 @test "control C reaches the command once and its exit status counts" {
-    at_terminal expect=ready 'send=\x03' expect=interrupted -- \
+    at_terminal_gives 1 expect=ready 'send=\x03' expect=interrupted -- \
         "$DLOCK" run "$key" -- sh -c 'n=0; trap "n=\$((n + 1)); echo interrupted" INT; echo ready
             until [ $n -gt 0 ]; do sleep 0.02; done; i=0; while [ $i -lt 25 ]; do sleep 0.02; i=$((i + 1)); done; exit $n'
-    exits 1
     is_free "$key"
 }
 
@@ -81,15 +82,13 @@ END
 }
 
 @test "the end of the terminal ends the command, and the lock is released" {
-    at_terminal expect=ready hangup -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
-    exits 129
+    at_terminal_gives 129 expect=ready hangup -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
     is_free "$key"
 }
 
 @test "waiting shows the holder, and the line is removed afterwards" {
     take_for 6000 "$key" --label 'nightly backup'
-    at_terminal 'expect=nightly backup' -- "$DLOCK" run --wait 20s "$key" -- echo begun
-    exits 0
+    at_terminal_gives 0 'expect=nightly backup' -- "$DLOCK" run --wait 20s "$key" -- echo begun
     [[ $output == *"$(id -un)@$(uname -n)"* ]] || fail "expected the owner"
     # Each state of the line begins at the left margin; the command's output has a line of its own.
     [[ $output == *$'\r'* || $output == *$'\e['* ]] || fail "expected a line that is redrawn"
@@ -97,31 +96,26 @@ END
 
 @test "waiting for a client that is not dlock shows that" {
     rcli a set "$key" foreign px 6000
-    at_terminal 'expect=held by a client that is not dlock' -- "$DLOCK" run --wait 20s "$key" -- echo begun
-    exits 0
+    at_terminal_gives 0 'expect=held by a client that is not dlock' -- "$DLOCK" run --wait 20s "$key" -- echo begun
 }
 
 @test "-q shows no line while it waits" {
     take_for 500 "$key" --label 'nightly backup'
-    at_terminal -- "$DLOCK" run -q --wait 20s "$key" -- echo begun
-    exits 0
+    at_terminal_gives 0 -- "$DLOCK" run -q --wait 20s "$key" -- echo begun
     [ "$output" = begun ]
 }
 
 @test "control C and control backslash end the command, with --foreground, too, and the lock is released" {
     for how in '' --foreground; do
-        at_terminal expect=ready 'send=\x03' -- "$DLOCK" run $how "$key" -- sh -c 'echo ready; exec sleep 30'
-        exits 130
-        at_terminal expect=ready 'send=\x1c' -- "$DLOCK" run $how "$key" -- sh -c 'ulimit -c 0; echo ready; exec sleep 30'
-        exits 131
+        at_terminal_gives 130 expect=ready 'send=\x03' -- "$DLOCK" run $how "$key" -- sh -c 'echo ready; exec sleep 30'
+        at_terminal_gives 131 expect=ready 'send=\x1c' -- "$DLOCK" run $how "$key" -- sh -c 'ulimit -c 0; echo ready; exec sleep 30'
         is_free "$key"
     done
 }
 
 @test "control C ends the script that called dlock, too" {
-    at_terminal expect=ready 'send=\x03' -- \
+    at_terminal_gives 130 expect=ready 'send=\x03' -- \
         bash -c "'$DLOCK' run $key -- sh -c 'echo ready; exec sleep 30'; echo went on"
-    exits 130
     [[ $output != *'went on'* ]]
     is_free "$key"
 }
@@ -138,8 +132,7 @@ calling() {
 @test "control C ends the script that called dlock, though the terminal was not handed over" {
     for line in "${elsewhere[@]}"; do
         calling ': >begun; exec sleep 30' "$line"
-        at_terminal file=begun 'send=\x03' -- bash script
-        exits 130
+        at_terminal_gives 130 file=begun 'send=\x03' -- bash script
         [[ $output != *'went on'* ]] || fail "$line"
         is_free "$key"
         rm begun
@@ -152,8 +145,7 @@ calling() {
     mv script inner
     for command in 'bash inner' "$DLOCK run $key-2 -- bash inner"; do
         printf '%s\n' "$DLOCK run $key-1 -- $command >out" 'echo outer went on' >script
-        at_terminal file=begun 'send=\x03' -- bash script
-        exits 130
+        at_terminal_gives 130 file=begun 'send=\x03' -- bash script
         [[ $output != *'went on'* ]]
         [ ! -s out ]
         is_free "$key"
@@ -165,8 +157,7 @@ calling() {
 @test "control C that the command handles ends no script" {
     for line in "${elsewhere[@]}"; do
         calling 'trap "exit 3" INT; : >begun; while :; do sleep 0.02; done' "$line"
-        at_terminal file=begun 'send=\x03' 'expect=went on 3' -- bash script
-        exits 0
+        at_terminal_gives 0 file=begun 'send=\x03' 'expect=went on 3' -- bash script
         is_free "$key"
         rm begun
     done
@@ -174,9 +165,8 @@ calling() {
 
 @test "with --foreground control C reaches a command that has left the group, too" {
     # timeout(1) leads a group of its own, which the terminal does not know.
-    at_terminal file=begun 'send=\x03' -- \
+    at_terminal_gives 130 file=begun 'send=\x03' -- \
         "$DLOCK" run --foreground "$key" -- timeout 60 sh -c ': >begun; exec sleep 30'
-    exits 130
     is_free "$key"
 }
 
@@ -199,8 +189,7 @@ print("ready", flush=True)
 while True:
     time.sleep(0.02)
 END
-    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run --foreground "$key" -- "$PYTHON" count.py
-    exits 1
+    at_terminal_gives 1 expect=ready 'send=\x03' -- "$DLOCK" run --foreground "$key" -- "$PYTHON" count.py
 }
 
 # A command that repeats each line of its input; and the same as a line for a shell under dlock.
@@ -235,8 +224,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 @test "control Z stops nothing if no shell could continue it" {
     # The script leads the session, so the system stops nothing of its group by the terminal's signals.
     calling ': >begun; read x; echo got $x; exit 3' 'run @'
-    at_terminal file=begun 'send=\x1a' 'send=hello\n' 'expect=got hello' 'expect=went on 3' -- bash script
-    exits 0
+    at_terminal_gives 0 file=begun 'send=\x1a' 'send=hello\n' 'expect=got hello' 'expect=went on 3' -- bash script
     is_free "$key"
 }
 
@@ -334,7 +322,6 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
         (until [ -s dlock ]; do sleep 0.02; done; kill -INT \$(cat dlock)) &
         '$DLOCK' run $key -- sh -c 'echo \$PPID >dlock.new; mv dlock.new dlock; exec sleep 30'; echo went on \$?"
     exits 0
-    at_terminal expect='went on 124' -- \
+    at_terminal_gives 0 expect='went on 124' -- \
         sh -c "'$DLOCK' run --max-run 200ms --signal INT $key -- sleep 30; echo went on \$?"
-    exits 0
 }

@@ -28,6 +28,10 @@ unpacked() { realpath "$top_builddir"/static/dlock-*-linux-*/; }
 
 # inside COMMAND [ARG...]: with the folder as the root of the file system.
 inside() { attempt timeout -k 2 30 "${as_root[@]}" --root=root --wd=/ "$@"; }
+inside_works() {
+    inside "$@"
+    succeeds
+}
 
 # ----------------------------------------------------------------------- the tarball
 
@@ -58,21 +62,17 @@ inside() { attempt timeout -k 2 30 "${as_root[@]}" --root=root --wd=/ "$@"; }
     is_free "$key"
     inside /dlock run "$key" -- /dlock status nothing
     exits 1
-    inside /dlock acquire --ttl 1m "$key"
-    succeeds
+    inside_works /dlock acquire --ttl 1m "$key"
     token=$output
     is_held "$key"
     inside /dlock run "$key" -- /dlock --version
     fails 75 held
-    inside /dlock renew --ttl 1m "$key" "$token"
-    succeeds
-    inside /dlock release "$key" "$token"
-    succeeds
+    inside_works /dlock renew --ttl 1m "$key" "$token"
+    inside_works /dlock release "$key" "$token"
     is_free "$key"
     inside /dlock doctor
     [ "$status" -le 1 ] || fail "expected an answer"
-    inside /dlock --version
-    succeeds
+    inside_works /dlock --version
     [[ $output == *'TLS: OpenSSL '*', linked statically' ]] || fail "expected the library"
     [ "$(find root -type f)" = root/dlock ]
 }
@@ -103,12 +103,10 @@ foreign_services() {
     echo '127.0.0.1 redis.test' >root/etc/hosts
     echo 'operator:x:1234:1234::/:' >root/etc/passwd
     DLOCK_NODES=redis.test:$(port_of a)
-    inside /dlock run "$key" -- /dlock status "$key"
-    succeeds
+    inside_works /dlock run "$key" -- /dlock status "$key"
     if [ "$(id -u)" -eq 0 ]; then
         as_root+=(--setuid=1234)
-        inside /dlock run "$key" -- /dlock status --json "$key"
-        succeeds
+        inside_works /dlock run "$key" -- /dlock status --json "$key"
         [ "$(jq -r .owner.user <<<"$output")" = operator ] || fail "expected the user"
     fi
     DLOCK_NODES=elsewhere.test:$(port_of a)
@@ -142,19 +140,16 @@ SCRIPT
     inside /dlock status "$key"
     fails 69 'certificate is not accepted'
     cp "$(certs)"/{ca,other-ca}.crt root/
-    inside /dlock run --cacert /ca.crt "$key" -- /dlock status --cacert /ca.crt "$key"
-    succeeds
+    inside_works /dlock run --cacert /ca.crt "$key" -- /dlock status --cacert /ca.crt "$key"
     for file in etc/ssl/certs/ca-certificates.crt etc/pki/tls/certs/ca-bundle.crt etc/ssl/ca-bundle.pem etc/ssl/cert.pem; do
         mkdir -p "root/${file%/*}"
         mv root/ca.crt "root/$file"
-        inside /dlock run "$key" -- /dlock status "$key"
-        succeeds
+        inside_works /dlock run "$key" -- /dlock status "$key"
         SSL_CERT_FILE=/other-ca.crt inside /dlock status "$key"
         fails 69 'certificate is not accepted'
         mv "root/$file" root/ca.crt
     done
-    SSL_CERT_FILE=/ca.crt inside /dlock run "$key" -- /dlock status "$key"
-    succeeds
+    SSL_CERT_FILE=/ca.crt inside_works /dlock run "$key" -- /dlock status "$key"
 }
 
 @test "no openssl.cnf makes dlock load a library" {
@@ -162,8 +157,7 @@ SCRIPT
     cp "$(certs)/ca.crt" root/
     printf '%s\n' 'openssl_conf = all' 'config_diagnostics = 1' '[all]' 'providers = some' '[some]' 'legacy = one' \
         '[one]' 'module = /nothing.so' 'activate = 1' >root/openssl.cnf
-    OPENSSL_CONF=/openssl.cnf inside /dlock run --cacert /ca.crt "$key" -- /dlock --version
-    succeeds
+    OPENSSL_CONF=/openssl.cnf inside_works /dlock run --cacert /ca.crt "$key" -- /dlock --version
 }
 
 # ------------------------------------------------------------------------- the image
@@ -210,8 +204,7 @@ for line in eval(sys.argv[2]):
     chmod +x root/bin/send-invoices
     example kubernetes-cronjob.yaml "[x for c in ${pod}['containers'] for x in c['command'] + c['args']]" >argv
     mapfile -t argv <argv
-    PATH=/bin:$PATH inside "${argv[@]}"
-    succeeds
+    PATH=/bin:$PATH inside_works "${argv[@]}"
     prints 'sent as billing'
     # The job before the deployment copies it into its folder, which is an artifact.
     mkdir -m 777 image/builds

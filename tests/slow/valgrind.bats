@@ -29,10 +29,11 @@ valgrind_dlock() {
         --errors-for-leak-kinds=definite,indirect --num-callers=30 --log-file="$BATS_TEST_TMPDIR/valgrind.%p" "$DLOCK" "$@"
 }
 
-# check ARG...: try ARG... under valgrind, and fail if it complains.
+# check STATUS ARG...: dlock ARG... under valgrind, which must not complain; its status.
 check() {
-    attempt valgrind_dlock "$@"
+    attempt valgrind_dlock "${@:2}"
     is_clean
+    exits "$1"
 }
 
 is_clean() {
@@ -46,28 +47,18 @@ is_clean() {
 }
 
 main_paths() {
-    check acquire "$key"
-    exits 0
+    check 0 acquire "$key"
     token=$output
-    check acquire "$key"
-    exits 75
-    check renew "$key" "$token"
-    exits 0
-    check status "$key"
-    exits 0
-    check status --json
-    exits 0
-    check release "$key" "$token"
-    exits 0
-    check release "$key" "$token"
-    exits 1
-    check run --report r.json "$key" -- sh -c 'exit 3'
-    exits 3
-    check run "$key" -- "$PWD/nowhere"
-    exits 127
+    check 75 acquire "$key"
+    check 0 renew "$key" "$token"
+    check 0 status "$key"
+    check 0 status --json
+    check 0 release "$key" "$token"
+    check 1 release "$key" "$token"
+    check 3 run --report r.json "$key" -- sh -c 'exit 3'
+    check 127 run "$key" -- "$PWD/nowhere"
     take "$key"
-    check break --force "$key"
-    exits 0
+    check 0 break --force "$key"
 }
 
 # wait_behind_a_holder: acquire --wait, woken by a release.
@@ -94,25 +85,20 @@ wait_behind_a_holder() {
 }
 
 @test "run, with a renewal by the thread" {
-    check run --ttl 9s --node-timeout 3s "$key" -- sh -c 'sleep 3.5'
-    exits 0
+    check 0 run --ttl 9s --node-timeout 3s "$key" -- sh -c 'sleep 3.5'
 }
 
 @test "a lost lock" {
-    check run --ttl 9s --node-timeout 3s "$key" -- sh -c "'$REDIS_CLI' -s '$(server_dir a)/s' del $key; sleep 20"
-    exits 76
+    check 76 run --ttl 9s --node-timeout 3s "$key" -- sh -c "'$REDIS_CLI' -s '$(server_dir a)/s' del $key; sleep 20"
 }
 
 @test "nodes that are down, a configuration file, a name, a usage error" {
     need_localhost
     DLOCK_NODES="$(node a) $PWD/nowhere-1 $PWD/nowhere-2"
-    check acquire "$key"
-    exits 69
+    check 69 acquire "$key"
     printf 'ttl 60s\nnode localhost:%s\nlabel x\n' "$(port_of a)" >config
     unset DLOCK_NODES
-    check acquire --config config "$key"
-    exits 0
-    check acquire --ttl x "$key"
-    exits 64
-    check doctor -N "$(node a)"
+    check 0 acquire --config config "$key"
+    check 64 acquire --ttl x "$key"
+    check 1 doctor -N "$(node a)"
 }
