@@ -145,13 +145,23 @@ add_renewal(struct saying *s, unsigned int how, struct note *n)
 	add_any_text(s);
 }
 
+/* Slots, each as if it were the only one. */
+static void
+add_slots(struct saying *s, unsigned int how, int count)
+{
+	int i;
+
+	add(s, "*%d\r\n", count);
+	for (i = 0; i < count; i++)
+		add_holder(s, how + (unsigned int)i, "BBBBBBBBBBBBBBBBBBBBBB");
+}
+
 static void
 answer_script(struct saying *s, struct server *server, unsigned int how, int argc, const struct arg *arg)
 {
 	static const char handoff[] = "BBBBBBBBBBBBBBBBBBBBBB";
 	const int keys = (int)strtol(arg[2].bytes, NULL, 10);
 	struct note *n;
-	int i;
 
 	must(keys >= 1 && 3 + keys <= argc, "an EVAL of %d keys and %d words", keys, argc);
 	n = servers_note(server, 3 + keys < argc ? arg[3 + keys].bytes : "");
@@ -172,9 +182,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, int arg
 		add_holder(s, how, handoff);
 		break;
 	case SCRIPT_SLOTS:
-		add(s, "*%d\r\n", how == 15 ? 1 : keys / 2);
-		for (i = 0; i < (how == 15 ? 1 : keys / 2); i++)
-			add_holder(s, how + (unsigned int)i, handoff);
+		add_slots(s, how, how == 15 ? 1 : keys / 2);
 		break;
 	case SCRIPT_HISTORY:
 		add(s, "*5\r\n:1763749000000\r\n");

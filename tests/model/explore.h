@@ -74,6 +74,28 @@ struct table {
 	}
 };
 
+template <class state> struct node {
+	state s;
+	uint32_t from;
+	std::string step;
+};
+
+/* The steps to a state, from the first one. */
+template <class state, class Show>
+void
+print_way(const std::vector<node<state>> &all, uint32_t to, Show show)
+{
+	std::vector<uint32_t> way;
+
+	for (uint32_t i = to; i != UINT32_MAX; i = all[i].from)
+		way.push_back(i);
+	for (size_t i = way.size(); i-- > 0;) {
+		printf("%-30s ", all[way[i]].step.c_str());
+		show(all[way[i]].s);
+		printf("\n");
+	}
+}
+
 template <class state, class Next, class Wrong, class Show>
 int
 explore(const std::vector<state> &initial, Next successors, Wrong wrong, Show show, bool trace, double most_seconds,
@@ -82,12 +104,7 @@ explore(const std::vector<state> &initial, Next successors, Wrong wrong, Show sh
 	const auto began = std::chrono::steady_clock::now();
 	table seen;
 	std::deque<state> queue;
-	struct node {
-		state s;
-		uint32_t from;
-		std::string step;
-	};
-	std::vector<node> all;
+	std::vector<node<state>> all;
 	uint64_t at = 0, most = 0;
 	const char *found = NULL;
 	bool whole = true;
@@ -125,16 +142,8 @@ explore(const std::vector<state> &initial, Next successors, Wrong wrong, Show sh
 			break;
 		}
 	}
-	if (trace && found != NULL) {
-		std::vector<uint32_t> way;
-		for (uint32_t i = bad; i != UINT32_MAX; i = all[i].from)
-			way.push_back(i);
-		for (size_t i = way.size(); i-- > 0;) {
-			printf("%-30s ", all[way[i]].step.c_str());
-			show(all[way[i]].s);
-			printf("\n");
-		}
-	}
+	if (trace && found != NULL)
+		print_way(all, bad, show);
 	const bool fine = expected == NULL || strcmp(expected, found == NULL ? "nothing" : found) == 0;
 	printf("%-11s %10llu states %7.1f s  %s%s\n", found == NULL ? "nothing" : found, (unsigned long long)seen.used,
 	    took(),
