@@ -147,7 +147,7 @@ add_renewal(struct saying *s, unsigned int how, struct note *n)
 
 /* Slots, each as if it were the only one. */
 static void
-add_slots(struct saying *s, unsigned int how, int count)
+add_each_slot(struct saying *s, unsigned int how, int count)
 {
 	int i;
 
@@ -161,10 +161,9 @@ answer_script(struct saying *s, struct server *server, unsigned int how, int arg
 {
 	static const char handoff[] = "BBBBBBBBBBBBBBBBBBBBBB";
 	const int keys = (int)strtol(arg[2].bytes, NULL, 10);
-	struct note *n;
+	struct note *const n = servers_note(server, 3 + keys < argc ? arg[3 + keys].bytes : "");
 
 	must(keys >= 1 && 3 + keys <= argc, "an EVAL of %d keys and %d words", keys, argc);
-	n = servers_note(server, 3 + keys < argc ? arg[3 + keys].bytes : "");
 	switch (script_of(arg[1].bytes)) {
 	case SCRIPT_ACQUIRE:
 		must(argc == 3 + keys + 13, "an acquire request of %d words", argc);
@@ -182,7 +181,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, int arg
 		add_holder(s, how, handoff);
 		break;
 	case SCRIPT_SLOTS:
-		add_slots(s, how, how == 15 ? 1 : keys / 2);
+		add_each_slot(s, how, how == 15 ? 1 : keys / 2);
 		break;
 	case SCRIPT_HISTORY:
 		add(s, "*5\r\n:1763749000000\r\n");

@@ -74,7 +74,7 @@ struct table {
 	}
 };
 
-template <class state> struct node {
+template <class state> struct visit {
 	state s;
 	uint32_t from;
 	std::string step;
@@ -83,7 +83,7 @@ template <class state> struct node {
 /* The steps to a state, from the first one. */
 template <class state, class Show>
 void
-print_way(const std::vector<node<state>> &all, uint32_t to, Show show)
+print_way(const std::vector<visit<state>> &all, uint32_t to, Show show)
 {
 	std::vector<uint32_t> way;
 
@@ -104,7 +104,7 @@ explore(const std::vector<state> &initial, Next successors, Wrong wrong, Show sh
 	const auto began = std::chrono::steady_clock::now();
 	table seen;
 	std::deque<state> queue;
-	std::vector<node<state>> all;
+	std::vector<visit<state>> all;
 	uint64_t at = 0, most = 0;
 	const char *found = NULL;
 	bool whole = true;
