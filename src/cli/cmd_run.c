@@ -60,10 +60,9 @@ cut(const char *line, struct line *w)
 {
 	static const char blanks[] = " \t\n";
 	size_t count = 0;
-	char *rest, *word;
+	char *rest = w->text, *word;
 
 	(void)snprintf(w->text, sizeof(w->text), "%s", line);
-	rest = w->text;
 	while (count + 1 < sizeof(w->word) / sizeof(w->word[0]) && (word = strtok_r(rest, blanks, &rest)) != NULL &&
 	    strpbrk(word, "'\"\\`$(){}[]<>;&|*?!#~") == NULL)
 		w->word[count++] = word;
@@ -133,12 +132,10 @@ behind_dlock(char *const *word, struct line *line)
 void
 cmd_run_label(char *const *argv, bool shell, char label[LABEL_MAX + 1])
 {
-	char *const *word = shell ? NULL : argv, *const * next;
+	struct line outer = { "", { NULL } }, inner;
+	char *const *word = shell ? cut(argv[0], &outer) : argv, *const * next;
 	const char *name = "";
-	struct line outer, inner;
 
-	if (shell)
-		word = cut(argv[0], &outer);
 	while (word != NULL && *word != NULL) {
 		next = word + 1;
 		if (!is_assignment(*word)) {
