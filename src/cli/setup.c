@@ -275,34 +275,30 @@ setup_environment(const char *name, const struct lease *lease)
 {
 	const size_t variables = setup_variables(lease);
 	const char *held = getenv("DLOCK_HOLDS");
-	char **environment = NULL, *text = NULL, *at, escaped[3 * KEY_MAX + 2];
-	const size_t begins = escape(lease->key, escaped);
-	size_t i, j, length, size, entries = variables, used;
-	FILE *const stream = open_memstream(&text, &size);
+	char **environment, *at, *list, escaped[3 * KEY_MAX + 2];
+	const size_t begins = escape(lease->key, escaped), room = strlen(name) + begins + LIST_MAX + 512;
+	size_t i, j, length, used, entries = variables;
 
-	if (stream == NULL)
+	for (i = 0; environ != NULL && environ[i] != NULL; i++)
+		entries++;
+	environment = malloc((entries + 1) * sizeof(*environment) + room);
+	if (environment == NULL)
 		return NULL;
-	fprintf(stream,
-	    "DLOCK_KEY=%s%cDLOCK_TOKEN=%s%cDLOCK_FENCE=%" PRId64 "%cDLOCK_TTL_MS=%" PRId64 "%cDLOCK_HOLDS=", name, 0,
-	    lease->token, 0, lease->fence, 0, lease->ttl_ms, 0);
-	used = (size_t)fprintf(stream, "%s%s=%" PRId64, escaped, lease->token, lease->fence);
+	at = (char *)(environment + entries + 1);
+	list = at +
+	    snprintf(at, room,
+		"DLOCK_KEY=%s%cDLOCK_TOKEN=%s%cDLOCK_FENCE=%" PRId64 "%cDLOCK_TTL_MS=%" PRId64 "%cDLOCK_HOLDS=", name,
+		0, lease->token, 0, lease->fence, 0, lease->ttl_ms, 0);
+	used = (size_t)snprintf(list, LIST_MAX, "%s%s=%" PRId64, escaped, lease->token, lease->fence);
 	for (; held != NULL && *held != '\0'; held += length + (held[length] == ' ')) {
 		length = strcspn(held, " ");
 		if (length == 0 || strncmp(held, escaped, begins) == 0) /* it is replaced */
 			continue;
-		used += 1 + length;
-		if (used > LIST_MAX)
+		if (used + 1 + length > LIST_MAX)
 			break;
-		fprintf(stream, " %.*s", (int)length, held);
+		used += (size_t)snprintf(list + used, LIST_MAX, " %.*s", (int)length, held);
 	}
-	fprintf(stream, "%cDLOCK_SLOT=%d", 0, lease->slot);
-	for (i = 0; environ != NULL && environ[i] != NULL; i++)
-		entries++;
-	if (fclose(stream) == 0)
-		environment = malloc((entries + 1) * sizeof(*environment) + size + 1);
-	if (environment == NULL)
-		goto out;
-	at = memcpy(environment + entries + 1, text, size + 1);
+	(void)snprintf(list + used + 1, 32, "DLOCK_SLOT=%d", lease->slot);
 	for (i = 0; i < variables; i++, at += strlen(at) + 1)
 		environment[i] = at;
 	for (entries = variables, i = 0; environ != NULL && environ[i] != NULL; i++) {
@@ -313,8 +309,6 @@ setup_environment(const char *name, const struct lease *lease)
 			environment[entries++] = environ[i];
 	}
 	environment[entries] = NULL;
-out:
-	free(text);
 	return environment;
 }
 
