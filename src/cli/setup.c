@@ -275,7 +275,7 @@ setup_environment(const char *name, const struct lease *lease)
 {
 	const size_t variables = setup_variables(lease);
 	const char *held = getenv("DLOCK_HOLDS");
-	char **environment, *at, *list, escaped[3 * KEY_MAX + 2];
+	char **environment, *at, *list, *end, escaped[3 * KEY_MAX + 2];
 	const size_t begins = escape(lease->key, escaped), room = strlen(name) + begins + LIST_MAX + 512;
 	size_t i, j, length, used, entries = variables;
 
@@ -285,20 +285,21 @@ setup_environment(const char *name, const struct lease *lease)
 	if (environment == NULL)
 		return NULL;
 	at = (char *)(environment + entries + 1);
+	end = at + room;
 	list = at +
 	    snprintf(at, room,
 		"DLOCK_KEY=%s%cDLOCK_TOKEN=%s%cDLOCK_FENCE=%" PRId64 "%cDLOCK_TTL_MS=%" PRId64 "%cDLOCK_HOLDS=", name,
 		0, lease->token, 0, lease->fence, 0, lease->ttl_ms, 0);
-	used = (size_t)snprintf(list, LIST_MAX, "%s%s=%" PRId64, escaped, lease->token, lease->fence);
+	used = (size_t)snprintf(list, (size_t)(end - list), "%s%s=%" PRId64, escaped, lease->token, lease->fence);
 	for (; held != NULL && *held != '\0'; held += length + (held[length] == ' ')) {
 		length = strcspn(held, " ");
 		if (length == 0 || strncmp(held, escaped, begins) == 0) /* it is replaced */
 			continue;
 		if (used + 1 + length > LIST_MAX)
 			break;
-		used += (size_t)snprintf(list + used, LIST_MAX, " %.*s", (int)length, held);
+		used += (size_t)snprintf(list + used, (size_t)(end - list) - used, " %.*s", (int)length, held);
 	}
-	(void)snprintf(list + used + 1, 32, "DLOCK_SLOT=%d", lease->slot);
+	(void)snprintf(list + used + 1, (size_t)(end - list) - used - 1, "DLOCK_SLOT=%d", lease->slot);
 	for (i = 0; i < variables; i++, at += strlen(at) + 1)
 		environment[i] = at;
 	for (entries = variables, i = 0; environ != NULL && environ[i] != NULL; i++) {
