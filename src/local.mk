@@ -66,7 +66,6 @@ src_libdlock_a_SOURCES = \
 	src/net/tls.c \
 	src/net/tls.h \
 	src/redis/acquire.c \
-	src/redis/acquire_state.h \
 	src/redis/answer.c \
 	src/redis/answer.h \
 	src/redis/backend.c \

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "redis/acquire_state.h"
 #include "redis/operations.h"
 #include "redis/slots.h"
 

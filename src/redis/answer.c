@@ -65,15 +65,15 @@ answer_fail(struct node_error *error, bool denied, const char *sentence)
 static void
 fail_guarded(struct node_error *error, int64_t up_s, int64_t guard_s)
 {
-	char up[32], left[32], sentence[200];
+	char up[32], left[32];
 
-	duration_show(up_s * 1000, up, sizeof(up));
-	duration_show((guard_s - up_s) * 1000, left, sizeof(left));
-	(void)snprintf(sentence, sizeof(sentence),
-	    "it started %s ago and grants nothing for another %s (--restart-guard)", up, left);
-	answer_fail(error, false, sentence);
+	answer_fail(error, false, "");
 	error->guarded = true;
 	error->left_ms = (guard_s - up_s) * 1000;
+	duration_show(up_s * 1000, up, sizeof(up));
+	duration_show(error->left_ms, left, sizeof(left));
+	reason_set(&error->why.reason, "it started %s ago and grants nothing for another %s (--restart-guard)", up,
+	    left);
 }
 
 /* Translate an error reply of a server, which may be any text. */
@@ -91,9 +91,8 @@ fail_by_error(struct node_error *error, const char *text)
 		length = strspn(command, "abcdefghijklmnopqrstuvwxyz|-");
 	}
 	if (length > 0 && length <= 40 && strncmp(command + length, "' command", 9) == 0) {
-		(void)snprintf(sentence, sizeof(sentence), NO_RIGHT "the command %.*s" SEE_RIGHTS, (int)length,
-		    command);
-		answer_fail(error, true, sentence);
+		answer_fail(error, true, "");
+		reason_set(&error->why.reason, NO_RIGHT "the command %.*s" SEE_RIGHTS, (int)length, command);
 		return;
 	}
 	while (strstr(text, refusal->code) == NULL)

@@ -153,25 +153,14 @@ heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_
 	return busy || nodes_round_standing(round) != ROUND_OVER;
 }
 
-/* When the lease of another holder ends on a node that could not be healed; CLOCK_NEVER: none is known. */
-static int64_t
-next_end_us(const struct round *r)
-{
-	int64_t end = CLOCK_NEVER;
-	int i;
-
-	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->lock[i].left_ms > 0)
-			end = clock_sooner(end, r->replied_us[i] + (r->lock[i].left_ms + 1) * 1000);
-	}
-	return end;
-}
-
 int64_t
 redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_until_us, const struct wait *limit)
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
 	struct waiting w = { .nodes = &s->nodes, .limit = nodes_limit(&s->nodes, limit) };
+	const struct round *const r = &s->renewal->round;
+	int64_t end = CLOCK_NEVER;
+	int i;
 
 	if (s->nodes.count == 1)
 		return CLOCK_NEVER;
@@ -183,20 +172,15 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 	 */
 	if (w.event != LOOP_INTERRUPTED)
 		nodes_round_close(&s->renewal->round);
-	return next_end_us(&s->renewal->round);
+	/* When the lease of another holder ends on a node that could not be healed. */
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->lock[i].left_ms > 0)
+			end = clock_sooner(end, r->replied_us[i] + (r->lock[i].left_ms + 1) * 1000);
+	}
+	return end;
 }
 
 /* -- Entering again --------------------------------------------------------- */
-
-static int
-count_with_fence(const struct round *r, int64_t fence)
-{
-	int i, same = 0;
-
-	for (i = 0; i < r->ballot.nodes; i++)
-		same += r->ballot.vote[i] == VOTE_YES && r->lock[i].fence == fence;
-	return same;
-}
 
 /*
  * The fence of the lock: the one that the caller gave, if a node confirms it, or the one that a majority has recorded;
@@ -205,13 +189,15 @@ count_with_fence(const struct round *r, int64_t fence)
 static int64_t
 find_fence(const struct round *r, int64_t claimed)
 {
-	int i;
+	int64_t fence;
+	int i, j, same;
 
-	if (claimed > 0 && count_with_fence(r, claimed) > 0)
-		return claimed;
-	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->lock[i].fence > 0 && count_with_fence(r, r->lock[i].fence) >= quorum_majority(r->ballot.nodes))
-			return r->lock[i].fence;
+	for (i = -1; i < r->ballot.nodes; i++) {
+		fence = i < 0 ? claimed : r->lock[i].fence;
+		for (j = same = 0; j < r->ballot.nodes; j++)
+			same += r->ballot.vote[j] == VOTE_YES && r->lock[j].fence == fence;
+		if (fence > 0 && same >= (i < 0 ? 1 : quorum_majority(r->ballot.nodes)))
+			return fence;
 	}
 	return 0;
 }

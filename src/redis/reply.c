@@ -115,11 +115,9 @@ parser_failure(const struct parser *p)
 
 /* -- Replies ---------------------------------------------------------------- */
 
-static const redisReply *
-inside(const struct reply *r)
-{
-	return (const redisReply *)(const void *)r;
-}
+struct reply {
+	redisReply inside;
+};
 
 enum reply_kind
 reply_kind(const struct reply *r)
@@ -129,7 +127,7 @@ reply_kind(const struct reply *r)
 		[REDIS_REPLY_STRING] = REPLY_TEXT,
 		[REDIS_REPLY_STATUS] = REPLY_TEXT,
 		[REDIS_REPLY_ARRAY] = REPLY_LIST };
-	const size_t type = r != NULL ? (size_t)inside(r)->type : REDIS_REPLY_NIL;
+	const size_t type = r != NULL ? (size_t)r->inside.type : REDIS_REPLY_NIL;
 
 	return type < sizeof(kinds) / sizeof(kinds[0]) ? kinds[type] : REPLY_NIL;
 }
@@ -139,25 +137,25 @@ reply_text(const struct reply *r)
 {
 	const enum reply_kind kind = reply_kind(r);
 
-	return kind == REPLY_TEXT || kind == REPLY_ERROR ? inside(r)->str : "";
+	return kind == REPLY_TEXT || kind == REPLY_ERROR ? r->inside.str : "";
 }
 
 int64_t
 reply_integer(const struct reply *r)
 {
-	return reply_kind(r) == REPLY_INTEGER ? inside(r)->integer : -1;
+	return reply_kind(r) == REPLY_INTEGER ? r->inside.integer : -1;
 }
 
 size_t
 reply_items(const struct reply *r)
 {
-	return reply_kind(r) == REPLY_LIST ? inside(r)->elements : 0;
+	return reply_kind(r) == REPLY_LIST ? r->inside.elements : 0;
 }
 
 const struct reply *
 reply_item(const struct reply *r, size_t index)
 {
-	return index < reply_items(r) ? (const struct reply *)(const void *)inside(r)->element[index] : NULL;
+	return index < reply_items(r) ? (const struct reply *)(const void *)r->inside.element[index] : NULL;
 }
 
 bool

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_REDIS_SLOTS_H
 #define DLOCK_REDIS_SLOTS_H
-#include "redis/acquire_state.h"
+#include "redis/operations.h"
 
 /*
  * Slots: at most N holders of one KEY.  A slot is an exclusive lock with a name of its own, `{KEY}:slot-2`, acquired,

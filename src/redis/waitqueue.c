@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/acquire_state.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include "lock/lease.h"
 #include "lock/quorum.h"
 #include "lock/token.h"
-#include "redis/acquire_state.h"
 #include "redis/command.h"
 #include "redis/operations.h"
 #include "redis/server.h"
