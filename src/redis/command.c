@@ -127,7 +127,7 @@ keys_of(const char *key, struct keys *names)
 	char *const metadata = names->sibling[METADATA];
 	const char *tag;
 	const size_t tag_length = find_tag(key, length, &tag);
-	size_t at;
+	size_t metadata_length;
 	int i;
 
 	names->key = key;
@@ -137,10 +137,10 @@ keys_of(const char *key, struct keys *names)
 		(void)snprintf(metadata, size, "{%s}" SUFFIX, key);
 	else
 		(void)snprintf(metadata, size, "{%d}:%s" NUMBERED_SUFFIX, number_in_slot(keys_slot(key, length)), key);
-	at = strlen(metadata);
-	for (i = METADATA + 1; i < LEAVE; i++) {
-		memcpy(names->sibling[i], metadata, at);
-		memcpy(names->sibling[i] + at, suffixes[i], strlen(suffixes[i]) + 1);
+	metadata_length = strlen(metadata);
+	for (i = METADATA + 1; i < LEAVE; i++) { /* snprintf(3) takes ten times as long */
+		memcpy(names->sibling[i], metadata, metadata_length);
+		memcpy(names->sibling[i] + metadata_length, suffixes[i], strlen(suffixes[i]) + 1);
 	}
 	if (tag_length > 0 && tag_length + 2 < length && slot_base(key) > 0)
 		(void)snprintf(names->sibling[WAITING], size, "%.*s:slots" SUFFIX ":waiting", slot_base(key), key);
@@ -204,26 +204,24 @@ keys_is_auxiliary(const char *name)
 /* -- Scripts ---------------------------------------------------------------- */
 
 #define KEY(sibling) (1u << (sibling))
-#define EMBEDDED(name) lua_##name, sizeof(lua_##name) - 1
 
 static const struct embedded {
 	const char *text;
-	size_t length;
 	unsigned int siblings; /* that it takes after KEY, in their order */
 	bool needs_replicas;
 } scripts[] = {
-	[SCRIPT_ACQUIRE] = { EMBEDDED(acquire), KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), true },
-	[SCRIPT_BREAK] = { EMBEDDED(break), 0, false },
-	[SCRIPT_FENCE] = { EMBEDDED(fence), KEY(METADATA), true },
-	[SCRIPT_HEAL] = { EMBEDDED(heal), KEY(METADATA) | KEY(HOLDS), true },
-	[SCRIPT_HISTORY] = { EMBEDDED(history), KEY(METADATA) | KEY(WAITING) | KEY(HISTORY), false },
-	[SCRIPT_INSPECT] = { EMBEDDED(inspect), KEY(METADATA) | KEY(HOLDS) | KEY(WAITING), false },
-	[SCRIPT_LEAVE] = { EMBEDDED(leave), KEY(WAITING) | KEY(LEAVE), false },
-	[SCRIPT_PASS] = { EMBEDDED(pass), KEY(METADATA) | KEY(WAKE), false },
-	[SCRIPT_RELEASE] = { EMBEDDED(release), KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), false },
-	[SCRIPT_RENEW] = { EMBEDDED(renew), KEY(METADATA) | KEY(HOLDS), true },
-	[SCRIPT_SLOTS] = { EMBEDDED(slots), 0, false },
-	[SCRIPT_UNDO] = { EMBEDDED(undo), 0, false },
+	[SCRIPT_ACQUIRE] = { lua_acquire, KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), true },
+	[SCRIPT_BREAK] = { lua_break, 0, false },
+	[SCRIPT_FENCE] = { lua_fence, KEY(METADATA), true },
+	[SCRIPT_HEAL] = { lua_heal, KEY(METADATA) | KEY(HOLDS), true },
+	[SCRIPT_HISTORY] = { lua_history, KEY(METADATA) | KEY(WAITING) | KEY(HISTORY), false },
+	[SCRIPT_INSPECT] = { lua_inspect, KEY(METADATA) | KEY(HOLDS) | KEY(WAITING), false },
+	[SCRIPT_LEAVE] = { lua_leave, KEY(WAITING) | KEY(LEAVE), false },
+	[SCRIPT_PASS] = { lua_pass, KEY(METADATA) | KEY(WAKE), false },
+	[SCRIPT_RELEASE] = { lua_release, KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), false },
+	[SCRIPT_RENEW] = { lua_renew, KEY(METADATA) | KEY(HOLDS), true },
+	[SCRIPT_SLOTS] = { lua_slots, 0, false },
+	[SCRIPT_UNDO] = { lua_undo, 0, false },
 };
 
 const char *
@@ -271,26 +269,22 @@ command_add_number(struct command *r, int64_t n)
 	add(r, digits, (size_t)(end - digits));
 }
 
-/* strspn(3) and strcspn(3) would take longer than all the rest. */
 static void
 add_all(struct command *r, const char *format, va_list arguments)
 {
-	const char *from;
+	const char *end;
 
-	for (;;) {
-		while (*format == ' ')
-			format++;
-		for (from = format; *format != ' ' && *format != '\0';)
-			format++;
-		if (from == format)
-			return;
-		if (from[0] != '%')
-			add(r, from, (size_t)(format - from));
-		else if (from[1] == 's')
+	for (; *format != '\0'; format = end + (*end == ' ')) {
+		end = strchrnul(format, ' ');
+		if (end == format)
+			continue;
+		if (format[0] != '%')
+			add(r, format, (size_t)(end - format));
+		else if (format[1] == 's')
 			command_add(r, va_arg(arguments, const char *));
-		else if (from[1] == 'd')
+		else if (format[1] == 'd')
 			command_add_number(r, va_arg(arguments, int));
-		else if (from[1] == 'j')
+		else if (format[1] == 'j')
 			command_add_number(r, va_arg(arguments, intmax_t));
 		else {
 			r->again = r->argc;
@@ -317,10 +311,7 @@ command_eval(struct command *r, enum script script, const struct keys *names, co
 	va_list arguments;
 	int i;
 
-	command_begin(r, "EVAL");
-	add(r, e->text, e->length);
-	command_add_number(r, 1 + __builtin_popcount(e->siblings));
-	command_add(r, names->key);
+	command_begin(r, "EVAL %s %d %s", e->text, 1 + __builtin_popcount(e->siblings), names->key);
 	r->needs_replicas = e->needs_replicas;
 	r->key = names->key;
 	for (i = 0; i < SIBLINGS; i++) {
