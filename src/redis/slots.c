@@ -227,7 +227,7 @@ look(struct acquire *t, struct err *err)
 		;
 	if (w.event == LOOP_INTERRUPTED)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
-	s->ballot.closed = true;
+	s->ballot.closed = clock_now_us() >= w.limit.until_us; /* others were only not waited for */
 	nodes_note_unresponsive(t->nodes, &s->ballot);
 	for (i = 0; i < s->count; i++)
 		(void)record_merge(&s->slot[i].record, s->slot[i].said);
