@@ -209,7 +209,7 @@ look_standing(const struct acquire *t, struct waiting *w)
 
 /*
  * Look at the slots, and leave this waiter's entry where all of them are held.  ST_OK: a majority replied.
- * ST_INTERRUPTED; otherwise see nodes_no_quorum().
+ * ST_INTERRUPTED.  ST_HELD: there is no time left for it, and the error is as it was.  Otherwise see nodes_no_quorum().
  */
 static enum status
 look(struct acquire *t, struct err *err)
@@ -217,11 +217,14 @@ look(struct acquire *t, struct err *err)
 	struct slots *const s = t->slots;
 	const int64_t now = clock_now_us();
 	struct waiting w = { .nodes = t->nodes,
-		.limit = { clock_add(now, t->nodes->node_timeout_us), t->args->wait.interrupt_fd },
+		.limit = { clock_sooner(clock_add(now, t->nodes->node_timeout_us), t->over_us - t->reserve_us),
+		    t->args->wait.interrupt_fd },
 		.patience = NEARLY_AS_FAST,
 		.began_us = now };
 	int i;
 
+	if (now >= w.limit.until_us)
+		return ST_HELD;
 	send_look(t);
 	while (nodes_await(&w, look_standing(t, &w)))
 		;
@@ -289,6 +292,7 @@ find_handoff(struct acquire *t)
 enum status
 slots_wait(struct acquire *t, enum attempt_step step, unsigned int tries, struct err *err)
 {
+	const int64_t last = waitqueue_last_try_us(t, ATTEMPT_SPLIT);
 	struct slots *const s = t->slots;
 	enum status status;
 	int64_t now, pause;
@@ -297,13 +301,13 @@ slots_wait(struct acquire *t, enum attempt_step step, unsigned int tries, struct
 		status = look(t, err);
 		now = clock_now_us();
 		if (status == ST_OK && choose(s, random_u32())) {
-			if (now >= waitqueue_last_try_us(t, ATTEMPT_SPLIT))
+			if (now >= last)
 				return ST_HELD;
 			find_handoff(t);
 			if (step != ATTEMPT_SPLIT || t->queue.handoff[0] != '\0')
 				return ST_OK;
 			pause = lease_wait_split_us(t->splits, random_u32(), now - t->attempt.started_us);
-			if (waitqueue_sleep(t, clock_add(now, pause), tries))
+			if (waitqueue_sleep(t, clock_sooner(clock_add(now, pause), last), tries))
 				return ST_OK;
 			return err_set(err, ST_INTERRUPTED, "interrupted");
 		}
