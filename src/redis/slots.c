@@ -262,6 +262,7 @@ queue_up(struct acquire *t, unsigned int tries)
 	const struct slots *const s = t->slots;
 	const struct holder *const first = slots_first(s);
 	const uint32_t random = random_u32();
+	int64_t pause;
 	int i = 0;
 
 	if (t->queue.blocked && !t->nodes->unresponsive[t->queue.node] && agrees(s, t->queue.node))
@@ -273,7 +274,8 @@ queue_up(struct acquire *t, unsigned int tries)
 		return lease_wait_queued_us(first->left_ms, random_u32() % (first->waiting + 1), random);
 	if (!t->queue.blocked)
 		waitqueue_unlist(&t->queue);
-	return lease_wait_held_us(tries, random);
+	pause = lease_wait_held_us(tries, random);
+	return first->left_ms < 0 ? pause : clock_sooner(pause, first->left_ms * 1000 + 1000);
 }
 
 /* A node says that the slot is being handed over: is the handoff token there, and nobody blocked? */
