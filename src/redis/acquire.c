@@ -63,8 +63,8 @@ send_request(struct acquire *t, int node)
 
 	command_eval(&request, SCRIPT_ACQUIRE, &t->names, "%s %jd %jd %s %s %jd %d %s %s %jd %jd %jd %d", t->token,
 	    args->ttl_ms, t->candidate_us, args->owner, args->label, answer_guard_s(args), node + 1, t->handoff,
-	    t->queue.waiter, waitqueue_entry_ms(t), t->ticket[node], (t->attempt.started_us - t->began_us) / 1000,
-	    args->history);
+	    t->queue.waiter, t->slots == NULL ? waitqueue_entry_ms(t) : 0, t->ticket[node],
+	    (t->attempt.started_us - t->began_us) / 1000, args->history);
 	node_send(t->nodes->node[node], &request, acquire_replied, t);
 }
 
