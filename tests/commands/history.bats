@@ -254,6 +254,14 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     [ "$(dlock history --json "$key" | jq -sc '[.[:3][] | .outcome, .child.exit, .child.signal]')" = '["lost",0,null,"max-run",null,9,"max-run",0,null]' ]
 }
 
+@test "--prometheus: where it is not known how long a holder had the lock, the one before it counts" {
+    begun=$(($(date +%s) - 60))000
+    rcli a rpush "{$key}:dlock:history" "$OTHER_TOKEN - open - - - - $begun 0 5 9 5 me@here:1label" \
+        "$THIRD_TOKEN $begun ran 0 - - - $((begun - 5000)) 0 4 9 5 me@here:1label" >/dev/null
+    try status --prometheus "$key"
+    [ "$(sample last_held_seconds)" = 5.000 ] || fail 'expected 5 s'
+}
+
 @test "--prometheus: the last success and run, although the lock is free, and how long it was held" {
     gives 1 status --prometheus "$key"
     [ -z "$(sample last_run_exit_status)$(sample last_success_timestamp_seconds)$(sample last_held_seconds)" ]

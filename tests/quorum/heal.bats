@@ -215,3 +215,19 @@ is_lost() {
     stops 3
     wait_until "free '$key' n1 && free '$key' n3"
 }
+
+@test "a node is healed on the connection on which it said that it lacks the lock, or not before it says so again" {
+    proxy_start p1 n1
+    proxy_start p2 n2
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(node n3)"
+    start_holding "$key" -v --ttl 9s -k 100ms "$until_stop"
+    short_sleep 1.5 # a renewal for a node that was late with its grant
+    # The next call is the renewal, the one behind it asks for holds.  Before n2 has answered that, n1 has another connection.
+    for p in p1 p2; do calls+=("$(proxy_log "$p" | grep -c EVAL)"); done
+    proxy_rules p1 "cut@$((calls[0] + 2))"
+    proxy_rules p2 "delay@$((calls[1] + 2))=0.7"
+    rcli n1 del "$key"
+    wait_until "held '$key' n1"
+    stops 3
+    [[ $stderr == *'could not be restored there'*'was restored there'* ]] || fail 'expected two tries'
+}
