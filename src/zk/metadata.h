@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "lock/record.h"
-#include "lock/token.h"
 #include "zk/wire.h"
 
 /*
