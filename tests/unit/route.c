@@ -79,20 +79,3 @@ TEST(redirections)
 	ok(redirect(&r, "-MOVED 19 three.test:65536\r\n", &asking) == REDIRECT_NONE, "no such port");
 	route_close(&r);
 }
-
-TEST(forgotten)
-{
-	struct reply *const slots = read_reply("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$10\r\nthree.test\r\n:7003\r\n");
-	struct reason why;
-	struct topology t;
-	struct url url;
-	struct err err;
-
-	each(url_parse("redis+cluster://one.test:7001", &url, &err) == ST_OK && topology_open(&t, &url), "a Cluster");
-	ok(topology_learn(&t, slots, &why), "the servers of a Cluster");
-	ok(topology_find(&t, 17, 0) != NOWHERE && topology_find(&t, NO_SLOT, 0) != NOWHERE, "one has all slots");
-	topology_forget(&t);
-	ok(topology_find(&t, 17, 0) == NOWHERE && topology_find(&t, NO_SLOT, 0) == NOWHERE, "nothing is left of that");
-	reply_free(slots);
-	topology_close(&t);
-}
