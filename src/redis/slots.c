@@ -225,6 +225,7 @@ look(struct acquire *t, struct err *err)
 
 	if (now >= w.limit.until_us)
 		return ST_HELD;
+	log_debug(&t->nodes->log, "looking at all slots");
 	send_look(t);
 	while (nodes_await(&w, look_standing(t, &w)))
 		;
