@@ -113,6 +113,8 @@ bats_tests = \
 	tests/queue/order.bats \
 	tests/queue/handoff.bats \
 	tests/quorum/heal.bats \
+	tests/slots/queue.bats \
+	tests/slots/quorum.bats \
 	tests/servers/sentinel.bats \
 	tests/quorum/commands.bats \
 	tests/run/run.bats \
@@ -174,6 +176,7 @@ bats_tests = \
 	tests/security/acl.bats \
 	tests/commands/break.bats \
 	tests/commands/doctor.bats \
+	tests/slots/commands.bats \
 	tests/commands/export.bats \
 	tests/quorum/status.bats \
 	tests/security/secrets.bats \

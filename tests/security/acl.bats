@@ -224,6 +224,23 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     [[ $output != *fail* ]] || fail "expected no failure"
 }
 
+@test "with these rights and those for their names: slots" {
+    login a
+    DLOCK_NODES=$(user_node a) refuses 77 'does not permit access to the keys of this lock' run --slots 2 "$key" -- true
+    rcli a acl setuser dlock '~{app:*}:slot*'
+    DLOCK_NODES=$(user_node a)
+    works run --slots 1 "$key" -- "$DLOCK" run --slots 2 "$key" -- true
+    works acquire --json --slots 1 "$key"
+    refuses 75 'only slot' run --slots 1 "$key" -- true
+    start run --slots 1 --wait 60s "$key" -- true
+    wait_until "rcli a info clients | grep -q '^blocked_clients:1'"
+    works status --slots 1 "$key"
+    works status --slots 1 --waiters "$key"
+    works break --force "{$key}:slot-1"
+    finishes 0
+    works history "{$key}:slot-1"
+}
+
 @test "with these rights: the history" {
     as_user
     take_for 100 "$key"

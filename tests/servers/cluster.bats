@@ -36,6 +36,20 @@ another() {
     done
 }
 
+@test "all slots of a KEY, and those who wait for them, are on the master of its hash slot" {
+    local i at json=()
+    for i in 0 1 2; do json[i]=$(dlock acquire --json --slots 3 "$key"); done
+    at=$(owner "$key")
+    for i in 1 2 3; do held "{$key}:slot-$i" "$at" || fail "expected slot $i at $at"; done
+    refuses 75 'all 3 slots are held' run --slots 3 "$key" -- true
+    start run --slots 3 --wait 60s "$key" -- sh -c 'echo "$DLOCK_KEY"'
+    wait_until "rcli $at info clients | grep -q '^blocked_clients:1'"
+    works release "$(jq -r .key <<<"${json[1]}")" "$(jq -r .token <<<"${json[1]}")"
+    finishes 0
+    prints "$(jq -r .key <<<"${json[1]}")"
+    gives 1 status --slots 3 "$key"
+}
+
 @test "status lists the locks of all masters" {
     for ((i = 0; i < 12; i++)); do take "list-$i"; done
     [ "$(for i in c1 c2 c3; do rcli "$i" --scan --pattern 'list-*' | grep -q . && echo "$i"; done | wc -l)" -eq 3 ]

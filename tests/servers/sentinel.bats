@@ -35,6 +35,18 @@ setup() {
     works run "$key" -- true
 }
 
+@test "slots at the master: acquire, wait, status and release" {
+    token=$(dlock acquire --json --slots 1 "$key" | jq -r .token)
+    [ "$(rcli master get "{$key}:slot-1")" = "$token" ]
+    works status --slots 1 "$key"
+    refuses 75 'only slot' run --slots 1 "$key" -- true
+    start run --slots 1 --wait 60s "$key" -- true
+    wait_until "rcli master info clients | grep -q '^blocked_clients:1'"
+    works release "{$key}:slot-1" "$token"
+    finishes 0
+    is_free "{$key}:slot-1" master
+}
+
 @test "the database after the name of the service" {
     DLOCK_NODES+=/3
     take "$key"

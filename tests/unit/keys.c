@@ -157,6 +157,77 @@ TEST(longest)
 	}
 }
 
+/* -- Slots of a KEY --------------------------------------------------------- */
+
+static const struct {
+	const char *key;
+	size_t prefix;
+	const char *slot;    /* number 2; NULL: it can have none */
+	const char *waiting; /* of each slot */
+} slots[] = {
+	{ "job", 0, "{job}:slot-2", "{job}:slots:dlock:waiting" },
+	{ "app:job", 4, "app:{job}:slot-2", "app:{job}:slots:dlock:waiting" },
+	{ "{a}job", 0, "{a}job:slot-2", "{a}job:slots:dlock:waiting" },
+	{ "job{a}", 0, "job{a}:slot-2", "job{a}:slots:dlock:waiting" },
+	{ "{p}:job", 4, "{p}:job:slot-2", "{p}:job:slots:dlock:waiting" },
+	{ "{p}{a}x", 3, "{p}{a}x:slot-2", "{p}{a}x:slots:dlock:waiting" },
+	{ "job:slot-1", 0, "{job:slot-1}:slot-2", "{job:slot-1}:slots:dlock:waiting" },
+	{ "{job}", 0, NULL, NULL },
+	{ "app:{job}", 4, NULL, NULL },
+	{ "{p}{job}", 3, NULL, NULL },
+	{ "{}job", 0, NULL, NULL },
+	{ "a{b", 0, NULL, NULL },
+	{ "a}b", 0, NULL, NULL },
+	{ "{p}a}b", 3, NULL, NULL },
+	{ "{pjob", 2, NULL, NULL },
+};
+
+TEST(slots)
+{
+	char name[KEY_MAX + 1], all[KEY_MAX + 1], of_all[KEY_MAX + 1];
+	struct keys n, m;
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < COUNT(slots); i++) {
+		if (slots[i].slot == NULL) {
+			ok(keys_of_slot(slots[i].key, slots[i].prefix, 2, name, &err) == ST_USAGE &&
+				strstr(err.text, "braces") != NULL,
+			    "%s behind %zu bytes of a prefix has no slots", slots[i].key, slots[i].prefix);
+			continue;
+		}
+		ok(keys_of_slot(slots[i].key, slots[i].prefix, 2, name, &err) == ST_OK &&
+			keys_of_slot(slots[i].key, slots[i].prefix, 0, all, &err) == ST_OK,
+		    "%s has slots", slots[i].key);
+		is_str(name, slots[i].slot, "the name of slot 2");
+		keys_of(name, &n);
+		keys_of(all, &m);
+		is_str(n.sibling[WAITING], slots[i].waiting, "who waits for it");
+		is_str(m.sibling[WAITING], n.sibling[WAITING], "waits for any");
+		ok(strncmp(n.sibling[WAKE], name, strlen(name)) == 0 && keys_is_auxiliary(n.sibling[WAITING]) &&
+			keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), of_all) && strcmp(of_all, name) == 0,
+		    "all else is that of a lock with this name");
+		is_int(keys_slot(name, strlen(name)), keys_slot(n.sibling[WAITING], strlen(n.sibling[WAITING])),
+		    "in one slot of a Cluster");
+	}
+}
+
+/* The waiters of what only looks like a slot are its own. */
+TEST(no_slots)
+{
+	static const char *const names[] = { "{a}:slot-", "{a}:slot-x", "{a}:slot-1x", "{a}:slot-1:x", "{a}slot-1",
+		"{a}:slots", "job:slot-1", "{a:slot-1}", "a}b:slot-1", "{}:slot-1" };
+	char own[KEY_MAX + 96];
+	struct keys n;
+	size_t i;
+
+	for (i = 0; i < COUNT(names); i++) {
+		keys_of(names[i], &n);
+		(void)snprintf(own, sizeof(own), "%s:waiting", n.sibling[METADATA]);
+		is_str(n.sibling[WAITING], own, "%s", names[i]);
+	}
+}
+
 /* -- A Redis Cluster of one, which computes the slots ---------------------------- */
 
 static char folder[100], socket_path[120], commands_path[120], client[512];

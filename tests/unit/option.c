@@ -76,6 +76,8 @@ static const struct {
 	{ "replicas", "0", 0 },
 	{ "replicas", "2", 2 },
 	{ "replicas-timeout", "100ms", 100 },
+	{ "slots", "1", 1 },
+	{ "slots", "64", 64 },
 	{ "conflict-exit-code", "0", 0 },
 	{ "conflict-exit-code", "1", 1 },
 	{ "conflict-exit-code", "255", 255 },

@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Slots over several nodes.
+
+# shellcheck disable=SC2046
+load ../lib/slots
+
+setup_file() {
+    nodes_start 5
+    proxy_start p3 n3
+}
+
+# A release with this leaves a window of 20 seconds: whatever ends sooner did not wait for it.
+long_window=--node-timeout=10s
+at_once=8000
+
+# are_up SECONDS NODE...: they have been running for that long.
+are_up() {
+    local node info
+    for node in "${@:2}"; do
+        info=$(rcli "$node" info server)
+        [[ $info =~ uptime_in_seconds:([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ] || return 1
+    done
+}
+
+@test "20 contenders on five nodes, two of which are killed and restarted empty: never a fourth inside" {
+    local i j contenders=()
+    use 5
+    DLOCK_RESTART_GUARD=5s
+    wait_until "are_up 7 $(node_names 5 | paste -sd ' ')" 20
+    for ((i = 0; i < 20; i++)); do
+        (
+            for ((j = 0; j < 3; j++)); do
+                # shellcheck disable=SC2154
+                timeout -k 2 90 "$DLOCK" run --slots 3 --ttl 5s --node-timeout 2s --wait 80s "$key" -- \
+                    sh -c "$in_slot" sh 3 || echo "$?" >>failed
+            done
+        ) </dev/null >/dev/null 2>>errors 3>&- 4>&- &
+        contenders+=($!)
+    done
+    wait_until '[ "$(visits)" -ge 8 ]' 60
+    redis_stop n1 n4
+    wait_until '[ "$(visits)" -ge 24 ]' 60
+    redis_start n1
+    redis_start n4
+    wait "${contenders[@]}" || true
+    [ ! -e failed ] || fail "failed: $(sort failed | uniq -c | tr '\n' ' ') $(tail -n 3 errors)"
+    [ "$(visits)" -eq 60 ] || fail "$(visits) visits"
+    no_overlap
+    [ "$(sort -u ran | wc -l)" -eq 60 ] || fail 'expected a fence for each visit of a slot'
+    [ "$(cut -d ' ' -f 1 ran | sort -u | paste -sd ' ')" = '1 2 3' ]
+}
+
+@test "a waiter blocks at the first node where each slot is held by whom a majority names" {
+    use 3
+    take_slots 2 --ttl 60s
+    # There nobody would release slot 2.
+    rcli n1 set "{$key}:slot-2" "$OTHER_TOKEN" px 60000 >/dev/null
+    start run --slots 2 --wait 60s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
+    queue_length_is 1 n2
+    end_slot 2 "$long_window"
+    within "$at_once" finishes 0
+    prints 2
+}
+
+@test "where no node has all of the holders, a waiter leaves no entry, and gets what is released" {
+    use 3
+    take_slots 3 --ttl 60s
+    local i
+    for i in 1 2 3; do rcli "n$i" set "{$key}:slot-$i" "$OTHER_TOKEN" px 60000 >/dev/null; done
+    start run -v --slots 3 --wait 60s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
+    wait_until '[ "$(grep -c "looking at" bg.1.err)" -ge 3 ]'
+    for i in 1 2 3; do queue_length_is 0 "n$i"; done
+    end_slot 3 "$long_window"
+    within "$at_once" finishes 0
+    prints 3
+}
+
+@test "the queue node dies or hangs: the waiters queue at the next one, and are served" {
+    local how
+    for how in redis_stop redis_freeze; do
+        use 5
+        key=job-$how
+        rm -f served
+        unset waiter
+        take_slots 2 --ttl 60s
+        queue_for 2 3 --node-timeout 2s
+        "$how" n1
+        wait_until '[ "$(blocked n2)" = 3 ]' 25
+        end_slot 1 --node-timeout 2s
+        for bg in "${waiter[@]}"; do finishes 0 "$bg"; done
+        [ "$(wc -l <served)" -eq 3 ] || fail "$(cat served)"
+        nodes_restore
+    done
+}
