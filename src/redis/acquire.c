@@ -109,13 +109,15 @@ static bool
 send_rollbacks(struct acquire *t, int node)
 {
 	struct rollback *const all = t->nodes->rollbacks[node].rollback, *r;
+	const struct keys *names;
 	struct command command;
 	bool any = false;
 
 	for (r = all; r < all + ROLLBACKS_MAX; r++) {
 		if (r->token[0] == '\0' || r->sent)
 			continue;
-		command_eval(&command, SCRIPT_UNDO, &t->names, "%s %s", r->token, t->names.sibling[METADATA]);
+		names = t->slots != NULL ? &t->slots->names[r->slot] : &t->names;
+		command_eval(&command, SCRIPT_UNDO, names, "%s %s", r->token, names->sibling[METADATA]);
 		r->sent = any = true;
 		node_send(t->nodes->node[node], &command, rolled_back, r);
 	}
@@ -178,6 +180,7 @@ take_back(struct rolling_back *r)
 		node_cancel(n->node[i], &all->rollback[all->next]);
 		memcpy(all->rollback[all->next].token, t->token, TOKEN_SIZE);
 		all->rollback[all->next].sent = false;
+		all->rollback[all->next].slot = t->slots != NULL ? t->slots->chosen : 0;
 		all->next = (all->next + 1) % ROLLBACKS_MAX;
 		r->noted[i] = more = true;
 	}

@@ -20,6 +20,7 @@ struct rollbacks {
 	struct rollback {
 		char token[TOKEN_SIZE]; /* "": none */
 		bool sent;		/* sent, and without a reply */
+		int slot;		/* of the attempt, from 0; of no meaning for an exclusive lock */
 	} rollback[ROLLBACKS_MAX];
 	int next;
 };

@@ -94,3 +94,27 @@ are_up() {
         nodes_restore
     done
 }
+
+@test "what a node grants of one slot is rolled back there, also once another slot is tried" {
+    local first other
+    use 3
+    take_slots 2 --ttl 60s
+    rcli n3 flushall >/dev/null
+    proxy_rules p3 hold
+    DLOCK_NODES="$(node n1) $(node n2) $(proxy_node p3)" queue_for 2 1 --ttl 60s --node-timeout 2s
+    # The request for one of them arrives late, and what takes it back does not.
+    proxy_rules p3 before
+    wait_until '[ -n "$(rcli n3 keys "{$key}:slot-?")" ]'
+    first=$(rcli n3 keys "{$key}:slot-?")
+    first=${first##*-}
+    other=$((3 - first))
+    proxy_rules p3
+    : >stay
+    use 2
+    end_slot "$other"
+    wait_until '[ -s served ]'
+    [ "$(cat served)" = "1 $other" ] || fail "served: $(cat served)"
+    wait_until "free '{$key}:slot-$first' n3"
+    rm stay
+    finishes 0 "${waiter[0]}"
+}
