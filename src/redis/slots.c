@@ -314,8 +314,10 @@ slots_wait(struct acquire *t, enum attempt_step step, unsigned int tries, struct
 				return ST_OK;
 			return err_set(err, ST_INTERRUPTED, "interrupted");
 		}
-		if ((status != ST_OK && status != ST_NO_QUORUM))
+		if (status != ST_OK && status != ST_NO_QUORUM)
 			return status;
+		if (t->queue.handoff[0] != '\0') /* it came meanwhile */
+			return ST_OK;
 		if (now >= t->args->wait.until_us || (status == ST_OK && are_kept(s, t->args->wait.until_us)))
 			return status == ST_OK ? refuse(s, err) : status;
 		pause = status == ST_OK ? queue_up(t, tries) : lease_wait_held_us(tries, random_u32());
