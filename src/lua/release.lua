@@ -165,7 +165,11 @@ local function hand_over()
 end
 
 -- No waiter may take a lock that is kept, but each may want to know: a word on the list by which it leaves the queue.
+-- Those who wait for a slot stay where they are: they may get another one.
 local function tell_waiters()
+  if waiting ~= meta .. ':waiting' then
+    return
+  end
   for _, waiter in ipairs(redis.call('ZRANGEBYSCORE', waiting, now, '+inf')) do
     local leave = meta .. ':leave:' .. string.match(waiter, '^%S*')
     redis.call('RPUSH', leave, 'kept')

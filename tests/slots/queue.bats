@@ -133,6 +133,19 @@ said() { cat bg.*.err | grep -c -- "$1"; }
     no_slot_is_left n1
 }
 
+@test "a slot that is kept after its command wakes nobody who waits for another one" {
+    start_holding "$key" --slots 2 --min-hold 1m 'while [ ! -e stop ]; do sleep 0.05; done'
+    local holder=$bg
+    take_slot 2
+    queue_for 2 2
+    stops 0 "$holder"
+    [ -z "$(rcli n1 keys '*:leave:*')" ] || fail "$(rcli n1 keys '*')"
+    [ "$(blocked)" -eq 2 ]
+    dlock release "$name" "$token"
+    for bg in "${waiter[@]}"; do finishes 0 "$bg"; done
+    served_are 1 2
+}
+
 @test "a wait that ends, or that a signal ends, leaves nothing" {
     take_slots 2
     stalls_note
