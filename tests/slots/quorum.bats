@@ -33,8 +33,8 @@ are_up() {
         (
             for ((j = 0; j < 3; j++)); do
                 # shellcheck disable=SC2154
-                timeout -k 2 90 "$DLOCK" run --slots 3 --ttl 5s --node-timeout 2s --wait 80s "$key" -- \
-                    sh -c "$in_slot" sh 3 || echo "$?" >>failed
+                until timeout -k 2 90 "$DLOCK" run --slots 3 --ttl 5s --node-timeout 2s --wait 80s "$key" -- \
+                    sh -c "$in_slot" sh 3; do echo "$?" >>failed; done
             done
         ) </dev/null >/dev/null 2>>errors 3>&- 4>&- &
         contenders+=($!)
@@ -45,10 +45,11 @@ are_up() {
     redis_start n1
     redis_start n4
     wait "${contenders[@]}" || true
-    [ ! -e failed ] || fail "failed: $(sort failed | uniq -c | tr '\n' ' ') $(tail -n 3 errors)"
-    [ "$(visits)" -eq 60 ] || fail "$(visits) visits"
+    # A holder to which two of just three nodes were killed has lost its slot: 76.
+    [ ! -e failed ] || ! grep -vx 76 failed || fail "$(tail -n 3 errors)"
     no_overlap
-    [ "$(sort -u ran | wc -l)" -eq 60 ] || fail 'expected a fence for each visit of a slot'
+    [ "$(visits)" -ge 60 ] || fail "$(visits) visits"
+    [ "$(sort -u ran | wc -l)" -eq "$(visits)" ] || fail 'expected a fence for each visit of a slot'
     [ "$(cut -d ' ' -f 1 ran | sort -u | paste -sd ' ')" = '1 2 3' ]
 }
 
@@ -75,6 +76,25 @@ are_up() {
     end_slot 3 "$long_window"
     within "$at_once" finishes 0
     prints 3
+}
+
+@test "after a split vote a waiter looks for the handoff token of a slot that one node hands over to nobody" {
+    use 1
+    take_slot 1
+    rcli n1 zadd "{$key}:slots:dlock:waiting" "$(($(now_ms) + 60000))" 'nobody 0 1 1 xy' >/dev/null
+    dlock release "$long_window" "$name" "$token"
+    rcli n3 set "$name" foreign >/dev/null
+    use 3
+    within "$at_once" works run --slots 1 --wait 40s "$key" -- true
+}
+
+@test "a waiter that gives up leaves nothing on any node" {
+    use 5
+    take_slots 2
+    queue_for 2 1
+    kill -TERM "${waiter[0]}"
+    finishes 143 "${waiter[0]}"
+    wait_until "! on_all 5 keys '{$key}:slots:*' | grep ."
 }
 
 @test "the queue node dies or hangs: the waiters queue at the next one, and are served" {
