@@ -212,3 +212,16 @@ load ../lib/scripts
     leave w2 1
     wait_until "[ \"\$(rcli a exists '$meta:leave:w2')\" -eq 0 ]"
 }
+
+@test "slots: the holder of each, and an entry only where all are held" {
+    local slots=("{$key}:slots:dlock:waiting" "$key" "$meta" "{$key}2" "{$key}2:dlock")
+    acquire "$one"
+    script slots "${slots[@]}" , w1 60000
+    [[ ${lines[*]} == "0 $one "*' me@here:1 label '*' 0 string 0 0  0  -2 0 '*' none 0 0'* ]] || fail 'expected one that is held'
+    [ "$(rcli a exists "${slots[0]}")" = 0 ] || fail 'expected no entry'
+    rcli a set "{$key}2" foreign >/dev/null
+    script slots "${slots[@]}" , w1 60000
+    script slots "${slots[@]}"
+    [[ ${lines[*]} == "0 $one "*' 1 string 0 0  0 foreign -1 0 '*' 1 string 0 0'* ]] || fail 'expected both, and one who waits'
+    [ "$(rcli a zrange "${slots[0]}" 0 -1)" = w1 ] || fail 'expected one entry'
+}

@@ -8,7 +8,7 @@ load ../lib/scripts
 @test "the head of every script says how redis-cli runs it, and what it returns" {
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file")
-        grep -q "^-- *redis-cli --eval $name KEY" "$file" || fail "expected a call in $name"
+        grep -q "^-- *redis-cli --eval $name {*KEY" "$file" || fail "expected a call in $name"
         grep -q '^--.*Returns' "$file" || fail "expected what it returns in $name"
     done
 }
