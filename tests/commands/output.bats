@@ -171,7 +171,7 @@ shown() {
 }
 
 @test "the help of a command shows the options that it uses, and no other" {
-    taking='conflict-exit-code history label no-wait node-wait replicas replicas-timeout restart-guard token ttl wait'
+    taking='conflict-exit-code history label no-wait node-wait replicas replicas-timeout restart-guard slots token ttl wait'
     common='cacert cacertdir cert config help insecure json key node node-timeout password-file prefix quiet sni verbose version'
     while read -r command own; do
         [ "$(shown $command --help)" = "$(printf '%s\n' $own | sort | tr '\n' ' ')" ] || fail "of $command: $(shown $command --help)"
@@ -183,7 +183,7 @@ shown() {
 run $taking exec-on-lost foreground kill-after max-run min-hold on-lost once-per report shell signal
 acquire $taking exec-on-lost export keep kill-after on-lost signal
 renew replicas replicas-timeout ttl
-status max-age no-headings output prometheus waiters watch
+status max-age no-headings output prometheus slots waiters watch
 history no-headings
 break conflict-exit-code force
 doctor replicas replicas-timeout restart-guard ttl

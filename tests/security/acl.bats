@@ -51,6 +51,7 @@ rights='
 +wait             confirms
 ~app:*            acquires
 ~{app:*}:dlock*   acquires
+~{app:*}:slot*    takes_slot
 '
 
 setup_file() {
@@ -77,7 +78,7 @@ calls() {
     (
         cd "$top_srcdir/src" || exit
         grep -ohE "redis\.p?call\('[A-Z]+'(, 'USAGE')?" lua/*.lua | sed -E "s/.*call\('//; s/', '/|/; s/'\$//"
-        grep -ohE "command_begin\([^,]+, \"[A-Z]+\"|queue_words\(n, \"[A-Z]+\"" redis/*.c | cut -d '"' -f 2 |
+        grep -ohE 'command_begin\([^,]+, "[A-Z]+' redis/*.c | cut -d '"' -f 2 |
             grep -vxE 'AUTH|CONFIG|SENTINEL' # everybody may; doctor does without; not of a server
         # One is written out.
         grep -ohE '"\*1[^"]*[A-Z]+\\r\\n"' redis/*.c | sed 's/\\r\\n"$//; s/.*n//'
@@ -146,6 +147,8 @@ asks_cluster() { try acquire -N "redis+cluster://dlock:PASSWORD@$(place a)" "$ke
 confirms() { try acquire --replicas 1 "$key"; }
 
 selects() { try status -N "$(user_node a)?db=1" "$key"; }
+
+takes_slot() { try run --slots 2 "$key" -- true; }
 
 # ----------------------------------------------------------------------------------------- tests
 
@@ -224,11 +227,8 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     [[ $output != *fail* ]] || fail "expected no failure"
 }
 
-@test "with these rights and those for their names: slots" {
-    login a
-    DLOCK_NODES=$(user_node a) refuses 77 'does not permit access to the keys of this lock' run --slots 2 "$key" -- true
-    rcli a acl setuser dlock '~{app:*}:slot*'
-    DLOCK_NODES=$(user_node a)
+@test "with these rights: slots" {
+    as_user
     works run --slots 1 "$key" -- "$DLOCK" run --slots 2 "$key" -- true
     works acquire --json --slots 1 "$key"
     refuses 75 'only slot' run --slots 1 "$key" -- true
