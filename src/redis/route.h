@@ -56,8 +56,8 @@ struct route {
 	struct address *endpoint; /* those of the URL, then those learned; sources are queried in this order */
 	int endpoints;
 	size_t capacity;
-	int seeds;	     /* number of endpoints named by the URL */
-	int primary;	     /* URL_SERVER, URL_SENTINEL */
+	int seeds;		  /* number of endpoints named by the URL */
+	int primary;		  /* URL_SERVER, URL_SENTINEL */
 	struct hash_slots *slots; /* URL_CLUSTER */
 
 	/* The connection to the server; its own request is ROLE. */
