@@ -118,6 +118,7 @@ bats_tests = \
 	tests/servers/sentinel.bats \
 	tests/quorum/commands.bats \
 	tests/run/run.bats \
+	tests/run/several.bats \
 	tests/run/limits.bats \
 	tests/run/report.bats \
 	tests/run/process.bats \
