@@ -180,7 +180,7 @@ static void
 break_lock(struct client *c, const struct lease *lease)
 {
 	struct holder holder = { .state = LOCK_HELD, .nodes = c->plan->servers };
-	const struct break_args args = { .key = SIM_KEY, .holder = &holder, .by = "operator@host:1" };
+	const struct break_args args = { .key = lease->key, .holder = &holder, .by = "operator@host:1" };
 	struct backend *backend = open_service(c);
 	enum ownership ownership = OWNED;
 	struct err err = { "" };
@@ -195,10 +195,12 @@ break_lock(struct client *c, const struct lease *lease)
 }
 
 static void
-make_args(const struct client *c, const struct turn *turn, struct acquire_args *args)
+make_args(struct client *c, const struct turn *turn, struct acquire_args *args)
 {
 	memset(args, 0, sizeof(*args));
 	args->key = SIM_KEY;
+	args->slots = turn->slots;
+	args->slot_key = c->slot_key;
 	args->ttl_ms = c->plan->ttl_ms;
 	args->history = HISTORY;
 	args->owner = "user@host:1";
@@ -219,6 +221,8 @@ enter_again(struct client *c, const struct turn *turn, const struct lease *outer
 	struct acquire_args args;
 
 	make_args(c, turn, &args);
+	args.key = outer->key;
+	args.slots = 0;
 	memcpy(args.hold[0].token, outer->token, sizeof(args.hold[0].token));
 	args.hold[0].fence = outer->fence;
 	args.holds = 1;
@@ -324,10 +328,10 @@ play_turn(struct client *c, const struct turn *turn)
 	c->entered_again = false;
 	(void)kernel_take_signals(c->number); /* each turn is a new process, the last one's are gone */
 	make_args(c, turn, &args);
-	judge_asks(c->number, turn->wait_us != 0);
+	judge_asks(c->number, turn);
 	args.wait.interrupt_fd = kernel_signal_fd(c->number);
 	status = backend->service->acquire(backend, &args, &lease, &err);
-	judge_asked(c->number, turn, status, err.text);
+	judge_asked(c->number, turn, status, status == ST_OK ? lease.slot : 0, err.text);
 	world_say("client %d: %s %s%s", c->number,
 	    status == ST_OK ? "has got the lock as" : "has not got the lock:", status == ST_OK ? lease.token : "",
 	    err.text);

@@ -13,6 +13,7 @@ struct client {
 	int number;
 	bool signalled; /* it has received a signal to end */
 	int64_t asleep_until_us;
+	char slot_key[KEY_MAX + 1];
 	bool entered_again; /* in this turn: its lock has had further holds */
 
 	/* the command that runs under the lock */

@@ -130,6 +130,7 @@ def script_call(r, scripts):
         ("leave", [k, waiting, leave], [r.choice(["w1", "w2"]), r.choice([0, 1])]),
         ("pass", [k, metadata, wake], [token]),
         ("undo", [k], [token]),
+        ("slots", [waiting, k, metadata, leave, metadata], [r.choice(["", "w1", "w2"]), 400000]),
         ("inspect", [k, metadata, holds, waiting], []),
     ])
     return ["EVAL", scripts[name], len(keys), *keys, *args], name

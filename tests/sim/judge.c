@@ -23,6 +23,12 @@
 struct judge_counts judge_counts;
 struct judge_state judge;
 
+/* clang-format off */
+#define NAMES(key, base) { key, base ":dlock", base ":dlock:wake", base ":dlock:history" }
+#define SLOT(i) NAMES("{" SIM_KEY "}:slot-" i, "{" SIM_KEY "}:slot-" i)
+const struct judge_names judge_names[LOCKS] = { NAMES(SIM_KEY, "{" SIM_KEY "}"), SLOT("1"), SLOT("2"), SLOT("3") };
+/* clang-format on */
+
 void
 judge_breach(const char *rule, const char *format, ...)
 {
@@ -59,11 +65,12 @@ judge_start(const struct plan *plan, struct breach *breach)
 /* -- Clients ------------------------------------------------------------------------------- */
 
 void
-judge_asks(int client, bool waits)
+judge_asks(int client, const struct turn *turn)
 {
 	if (kernel_is_killed(client))
 		return;
-	judge.phase[client] = waits ? WAITING : ASKING;
+	judge.slots[client] = turn->slots;
+	judge.phase[client] = turn->wait_us != 0 ? WAITING : ASKING;
 	judge.waits_since_us[client] = event_now();
 	judge.preempted_us[client] = kernel_preempted_us(client);
 }
@@ -83,11 +90,14 @@ check_bound(int client, const struct turn *turn)
 }
 
 void
-judge_asked(int client, const struct turn *turn, enum status status, const char *why)
+judge_asked(int client, const struct turn *turn, enum status status, int slot, const char *why)
 {
 	if (kernel_is_killed(client))
 		return;
 	judge.phase[client] = status == ST_OK ? HAVING : AWAY;
+	judge.has[client] = slot;
+	if (status == ST_OK && (slot < (turn->slots > 0) || slot > turn->slots))
+		judge_breach("slots", "client %d asked for one of %d slots and got %d", client, turn->slots, slot);
 	judge.away_since_us[client] = event_now();
 	if (status != ST_OK)
 		check_bound(client, turn);
@@ -102,7 +112,8 @@ check_validity(int client, const char *hold, int64_t until_us)
 {
 	const int64_t left_us = until_us - kernel_time_of(client, event_now());
 
-	if (left_us > 0 && !judge.loses_data && judge_nodes_lasting(hold, left_us) <= judge.plan->servers / 2)
+	if (left_us > 0 && !judge.loses_data &&
+	    judge_nodes_lasting(judge.has[client], hold, left_us) <= judge.plan->servers / 2)
 		judge_breach("validity ends before the lease",
 		    "client %d relies on its lock for %.3f ms, but no majority has it for as long", client,
 		    (double)left_us / 1000);
@@ -111,22 +122,24 @@ check_validity(int client, const char *hold, int64_t until_us)
 void
 judge_enters(int client, const struct lease *lease)
 {
+	struct judge_lock *const lock = &judge.lock[lease->slot];
+
 	if (kernel_is_killed(client))
 		return;
 	judge_counts.entries++;
 	world_say("client %d: IS INSIDE, fence %" PRId64 ", for %.3f ms", client, lease->fence,
 	    (double)(lease->valid_until_us - kernel_time_of(client, event_now())) / 1000);
 	check_validity(client, lease->token, lease->valid_until_us);
-	if (!judge.loses_data && lease->fence <= judge.fence)
+	if (!judge.loses_data && lease->fence <= lock->fence)
 		judge_breach("fences grow", "client %d entered with fence %" PRId64 " after %" PRId64, client,
-		    lease->fence, judge.fence);
+		    lease->fence, lock->fence);
 	if (lease->fence > server_store(0)->now_us + 25 * HOUR_US)
 		judge_breach("fences are times of day", "client %d entered with fence %" PRId64, client, lease->fence);
-	if (lease->fence > judge.fence)
-		judge.fence = lease->fence;
-	if (!judge.loses_data && event_now() < judge.kept_until_us)
+	if (lease->fence > lock->fence)
+		lock->fence = lease->fence;
+	if (!judge.loses_data && event_now() < lock->kept_until_us)
 		judge_breach("--min-hold", "client %d entered %.3f ms before the end of a lock that was kept", client,
-		    (double)(judge.kept_until_us - event_now()) / 1000);
+		    (double)(lock->kept_until_us - event_now()) / 1000);
 }
 
 void
@@ -160,6 +173,7 @@ void
 judge_released(int client, const struct lease *lease, int64_t kept_until_us, enum status status,
     enum ownership ownership)
 {
+	struct judge_lock *const lock = &judge.lock[judge.has[client]];
 	const int64_t ttl_us = judge.plan->ttl_ms * MS;
 	const int64_t seen_us = ttl_us > WINDOW_US
 	    ? ttl_us
@@ -176,14 +190,14 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
 		 * A node that had not received this further hold may have handed the lock over when the first hold
 		 * ended.  That handoff token is valid for the lock that is kept on other nodes, too.
 		 */
-		judge.idle_since_us = event_now() + ttl_us + seen_us;
+		lock->idle_since_us = event_now() + ttl_us + seen_us;
 	} else if (kept_until_us > 0) {
 		/* By the clocks of the servers, which may run faster. */
 		kept_until_us -= lease_drift_us(kept_until_us - event_now() + ttl_us);
-		judge.kept_until_us = kept_until_us > judge.kept_until_us ? kept_until_us : judge.kept_until_us;
+		lock->kept_until_us = kept_until_us > lock->kept_until_us ? kept_until_us : lock->kept_until_us;
 		/* Its end is not announced: a waiter retries when the lease that it saw has ended. */
-		judge.idle_since_us = (kept_until_us > event_now() ? kept_until_us : event_now()) + seen_us;
-	} else if (!judge.loses_data && judge_nodes_held_by(lease->token) > judge.plan->servers / 2)
+		lock->idle_since_us = (kept_until_us > event_now() ? kept_until_us : event_now()) + seen_us;
+	} else if (!judge.loses_data && judge_nodes_held_by(judge.has[client], lease->token) > judge.plan->servers / 2)
 		judge_breach("a release frees the lock", "client %d released %.4s, but a majority still has it", client,
 		    lease->token);
 }
@@ -202,8 +216,10 @@ judge_crashes(int client)
 {
 	const int64_t lease_us = judge.plan->ttl_ms * MS + lease_drift_us(judge.plan->ttl_ms * MS);
 
-	if (judge.phase[client] != AWAY && judge.idle_since_us < event_now() + lease_us)
-		judge.idle_since_us = event_now() + lease_us;
+	for (int i = 0; i < LOCKS && judge.phase[client] != AWAY; i++) {
+		if (judge.lock[i].idle_since_us < event_now() + lease_us)
+			judge.lock[i].idle_since_us = event_now() + lease_us;
+	}
 	judge.phase[client] = AWAY;
 }
 
@@ -212,14 +228,14 @@ judge_crashes(int client)
 static void
 check_exclusion(void)
 {
-	int inside = -1;
+	int inside[LOCKS] = { 0 }; /* a client and one */
 
 	for (int i = 0; i < judge.plan->clients; i++) {
 		if (!client_is_inside(i))
 			continue;
-		if (inside >= 0)
-			judge_breach("exclusion", "clients %d and %d are both inside", inside, i);
-		inside = i;
+		if (inside[judge.has[i]] > 0)
+			judge_breach("exclusion", "clients %d and %d are both inside", inside[judge.has[i]] - 1, i);
+		inside[judge.has[i]] = i + 1;
 	}
 }
 
@@ -233,6 +249,17 @@ patience(void)
 	    (judge.plan->net.slow_per_mille > 0 ? judge.plan->net.slow_us * 8 : 0);
 }
 
+/* The last time at which the lock, or each of so many slots, was held. */
+static int64_t
+idle_since(int slots)
+{
+	int64_t since = judge.lock[slots].idle_since_us;
+
+	for (; slots > 1; slots--)
+		since = judge.lock[slots - 1].idle_since_us < since ? judge.lock[slots - 1].idle_since_us : since;
+	return since;
+}
+
 /* Check that no waiter sleeps while the lock is free. */
 static void
 check_waiters(void)
@@ -241,13 +268,14 @@ check_waiters(void)
 	int waiter = -1;
 
 	for (int i = 0; i < judge.plan->clients; i++) {
-		if (judge.phase[i] == HAVING && judge.idle_since_us < event_now())
-			judge.idle_since_us = event_now();
+		if (judge.phase[i] == HAVING && judge.lock[judge.has[i]].idle_since_us < event_now())
+			judge.lock[judge.has[i]].idle_since_us = event_now();
 	}
 	for (int i = 0; i < judge.plan->clients; i++) {
 		if (judge.phase[i] != WAITING)
 			continue;
-		since = judge.waits_since_us[i] > judge.idle_since_us ? judge.waits_since_us[i] : judge.idle_since_us;
+		since = idle_since(judge.slots[i]);
+		since = judge.waits_since_us[i] > since ? judge.waits_since_us[i] : since;
 		since = since > judge.trouble_until_us ? since : judge.trouble_until_us;
 		since += kernel_preempted_us(i) - judge.preempted_us[i]; /* a preempted process can't act */
 		if (event_now() - since > longest) {
@@ -286,9 +314,11 @@ static bool
 is_history(const struct store *s, const struct entry *e)
 {
 	const int64_t month_ms = INT64_C(30) * 24 * (HOUR_US / MS);
+	int i = 0;
 
-	return strcmp(e->key.bytes, METADATA ":history") == 0 && e->items <= 3 && e->expires_ms >= 0 &&
-	    e->expires_ms <= s->now_us / 1000 + month_ms;
+	while (i < LOCKS && strcmp(e->key.bytes, judge_names[i].history) != 0)
+		i++;
+	return i < LOCKS && e->items <= 3 && e->expires_ms >= 0 && e->expires_ms <= s->now_us / 1000 + month_ms;
 }
 
 /* All clients have ended.  Only the memory of the fence may be left, and in the end only the history. */
@@ -301,16 +331,20 @@ judge_end(void)
 	if (judge.calm) {
 		rest(CALM_UNDO_US + 21 * plan_delay_us(judge.plan));
 		for (int i = 0; i < judge.plan->servers; i++)
-			judge_check_node(i, -1);
+			judge_check_node(i, -1, 0);
 	}
 	if (judge.trouble_until_us > event_now())
 		rest(judge.trouble_until_us - event_now());
 	rest((judge.calm ? most : 4000 * MS) + SKEW_MS * MS);
 	for (int i = 0; i < judge.plan->servers; i++) {
-		if (store_find_text(server_store(i), SIM_KEY) != NULL)
-			judge_breach("nothing is left", "all clients have ended, but node %d has the lock", i);
-		if (store_find_text(server_store(i), METADATA ":wake") != NULL)
-			judge_breach("nothing is left", "all clients have ended, but node %d has a handoff token", i);
+		for (int k = 0; k < LOCKS; k++) {
+			if (store_find_text(server_store(i), judge_names[k].key) != NULL)
+				judge_breach("nothing is left", "all clients have ended, but node %d has %s", i,
+				    judge_names[k].key);
+			if (store_find_text(server_store(i), judge_names[k].wake) != NULL)
+				judge_breach("nothing is left", "all clients have ended, but node %d has %s", i,
+				    judge_names[k].wake);
+		}
 	}
 	rest(4 * HOUR_US);
 	for (int i = 0; i < judge.plan->servers; i++) {

@@ -10,7 +10,9 @@
  * The rules, and the checks that they are kept.  The judge sees the whole simulation, with the simulated time.
  */
 #define SIM_KEY "job"
-#define METADATA "{" SIM_KEY "}:dlock"
+extern const struct judge_names {
+	const char *key, *metadata, *wake, *history;
+} judge_names[LOCKS];
 
 void judge_start(const struct plan *, struct breach *);
 
@@ -19,8 +21,8 @@ void judge_breach(const char *rule, const char *format, ...) __attribute__((form
 
 /* -- What a client does ---------------------------------------------------------------------- */
 
-void judge_asks(int client, bool waits);
-void judge_asked(int client, const struct turn *, enum status, const char *why);
+void judge_asks(int client, const struct turn *);
+void judge_asked(int client, const struct turn *, enum status, int slot, const char *why);
 void judge_enters(int client, const struct lease *);
 void judge_leaves(int client);
 

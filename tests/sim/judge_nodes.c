@@ -9,6 +9,8 @@
 #include "judge_state.h"
 #include "server.h"
 
+#define SLOTS_WAITING "{" SIM_KEY "}:slots:dlock:waiting"
+
 static struct node_state {
 	int64_t fence;
 	char token[32]; /* the value of KEY after the last request; "": none */
@@ -16,7 +18,9 @@ static struct node_state {
 	bool gone;	   /* the token had been released */
 	int taken_by;	   /* the client whose attempt acquired it, or -1 */
 	char restored[32]; /* the token in the older data that the node started with */
-} node[SERVERS];
+} node[SERVERS][LOCKS];
+
+static int waiting[SERVERS]; /* entries of those who wait for a slot, after the last request */
 
 static bool saves_handoff[SERVERS]; /* see judge_save_handoff() */
 
@@ -24,22 +28,23 @@ void
 judge_start_nodes(void)
 {
 	memset(node, 0, sizeof(node));
+	memset(waiting, 0, sizeof(waiting));
 	memset(saves_handoff, 0, sizeof(saves_handoff));
 }
 
 /* The number of servers on which the token holds the lock and is not being handed over. */
 int
-judge_nodes_held_by(const char *token)
+judge_nodes_held_by(int lock, const char *token)
 {
 	const struct arg held = { token, strlen(token) };
-	const struct arg metadata = { METADATA, sizeof(METADATA) - 1 };
+	const struct arg metadata = { judge_names[lock].metadata, strlen(judge_names[lock].metadata) };
 	const struct arg hget[3] = { { "HGET", 4 }, metadata, { "gone", 4 } };
 	const struct value *gone;
 	const struct entry *e;
 	int held_on = 0;
 
 	for (int i = 0; i < judge.plan->servers; i++) {
-		e = store_find_text(server_store(i), SIM_KEY);
+		e = store_find_text(server_store(i), judge_names[lock].key);
 		if (e == NULL || e->string.length != held.length || memcmp(e->string.bytes, token, held.length) != 0)
 			continue;
 		gone = store_run(server_store(i), 3, hget);
@@ -49,27 +54,41 @@ judge_nodes_held_by(const char *token)
 }
 
 int
-judge_nodes_lasting(const char *hold, int64_t left_us)
+judge_nodes_lasting(int lock, const char *hold, int64_t left_us)
 {
 	const size_t length = strcspn(hold, ".");
 	const struct entry *e;
 	int lasting = 0;
 
 	for (int i = 0; i < judge.plan->servers; i++) {
-		e = store_find_text(server_store(i), SIM_KEY);
+		e = store_find_text(server_store(i), judge_names[lock].key);
 		lasting += e != NULL && e->string.length == length && memcmp(e->string.bytes, hold, length) == 0 &&
 		    e->expires_ms * MS - server_store(i)->now_us >= left_us;
 	}
 	return lasting;
 }
 
+/* The number of entries of those who wait for a slot. */
+static int
+waiters(int server)
+{
+	const struct entry *e = judge.plan->slots > 0 ? store_find_text(server_store(server), SLOTS_WAITING) : NULL;
+
+	return e != NULL ? e->items : 0;
+}
+
 void
 judge_data_lost(int server)
 {
-	const struct entry *e = store_find_text(server_store(server), SIM_KEY);
+	const struct entry *e;
 
 	memset(&node[server], 0, sizeof(node[server]));
-	(void)snprintf(node[server].restored, sizeof(node[server].restored), "%s", e != NULL ? e->string.bytes : "");
+	waiting[server] = waiters(server);
+	for (int i = 0; i <= judge.plan->slots; i++) {
+		e = store_find_text(server_store(server), judge_names[i].key);
+		(void)snprintf(node[server][i].restored, sizeof(node[server][i].restored), "%s",
+		    e != NULL ? e->string.bytes : "");
+	}
 }
 
 void
@@ -96,13 +115,13 @@ field_of(const struct entry *e, const char *name)
 }
 
 static void
-check_fence(int server, const struct entry *metadata)
+check_fence(int server, struct node_state *now, const struct entry *metadata)
 {
 	const int64_t fence = strtoll(field_of(metadata, "fence"), NULL, 10);
 
-	if (fence < node[server].fence && metadata != NULL)
+	if (fence < now->fence && metadata != NULL)
 		judge_breach("fences grow", "node %d has a smaller fence than before", server);
-	node[server].fence = fence;
+	now->fence = fence;
 }
 
 /* Check that this change of the holder is permitted. */
@@ -140,12 +159,13 @@ taker_of(int client, int argc, const struct value *v)
 	return client;
 }
 
-void
-judge_check_node(int server, int taker)
+static void
+check_one(int server, int number, int taker)
 {
+	const struct judge_names *const names = &judge_names[number];
 	const struct store *s = server_store(server);
 	const struct entry *lock = NULL, *metadata = NULL, *e;
-	struct node_state before = node[server], *now = &node[server];
+	struct node_state before = node[server][number], *now = &node[server][number];
 
 	for (int i = 0; i < s->keys; i++) {
 		e = s->entry[i];
@@ -153,14 +173,14 @@ judge_check_node(int server, int taker)
 			judge_breach("every key expires", "node %d has %s without an expiry", server, e->key.bytes);
 		if (e->expires_ms >= 0 && e->expires_ms < s->now_us / 1000)
 			continue;
-		if (is_key(e, SIM_KEY))
+		if (is_key(e, names->key))
 			lock = e;
-		else if (is_key(e, METADATA))
+		else if (is_key(e, names->metadata))
 			metadata = e;
-		else if (is_key(e, METADATA ":wake") && e->items > 1)
+		else if (is_key(e, names->wake) && e->items > 1)
 			judge_breach("one handoff token", "node %d has %d of them", server, e->items);
 	}
-	check_fence(server, metadata);
+	check_fence(server, now, metadata);
 	(void)snprintf(now->token, sizeof(now->token), "%s", lock != NULL ? lock->string.bytes : "");
 	now->expires_ms = lock != NULL ? lock->expires_ms : 0;
 	now->gone = strcmp(field_of(metadata, "gone"), now->token) == 0;
@@ -172,12 +192,36 @@ judge_check_node(int server, int taker)
 	}
 }
 
+void
+judge_check_node(int server, int taker, int taken)
+{
+	for (int i = 0; i <= judge.plan->slots; i++)
+		check_one(server, i, i == taken ? taker : -1);
+}
+
+/* A look of a waiter adds its entry, but only where all of its slots are held. */
+static void
+check_entries(int server, int argc, const struct arg *argv)
+{
+	const int before = waiting[server];
+	int slots = judge.plan->slots;
+
+	waiting[server] = waiters(server);
+	if (argc > 3 && strcmp(argv[3].bytes, SLOTS_WAITING) == 0)
+		slots = (argv[2].bytes[0] - '1') / 2;
+	for (int i = 1; i <= slots && waiting[server] > before; i++) {
+		if (store_find_text(server_store(server), judge_names[i].key) == NULL)
+			judge_breach("waiters are noted where all slots are held",
+			    "node %d has noted a waiter, but slot %d is free", server, i);
+	}
+}
+
 /* The repeated request of a token that has the lock already is no new grant. */
 static void
-check_guard(int server, int client, const struct node_state *before)
+check_guard(int server, int client, int lock, const struct node_state *before)
 {
 	const struct store *s = server_store(server);
-	const char *token = node[server].token;
+	const char *token = node[server][lock].token;
 
 	if (judge.plan->guarded && s->now_us - s->started_us < judge.plan->ttl_ms * MS &&
 	    strcmp(before->token, token) != 0 && strcmp(before->restored, token) != 0)
@@ -185,19 +229,32 @@ check_guard(int server, int client, const struct node_state *before)
 		    server, client);
 }
 
+/* The lock of a request, by its first key; 0 as well if it is that of no lock. */
+static int
+lock_of(struct arg key)
+{
+	int i;
+
+	for (i = judge.plan->slots; i > 0 && strcmp(key.bytes, judge_names[i].key) != 0; i--)
+		;
+	return i;
+}
+
 void
 judge_request(int server, int client, int argc, const struct arg *argv, const struct value *v)
 {
-	const struct node_state was = node[server];
+	const int lock = argc > 3 ? lock_of(argv[3]) : 0;
+	const struct node_state was = node[server][lock];
 	const bool lasts = was.token[0] != '\0' && was.expires_ms >= server_store(server)->now_us / 1000;
 	const int taker = taker_of(client, argc, v);
 
 	judge_counts.requests++;
 	if (v->kind == VALUE_ERROR)
 		judge_breach("errors", "node %d: %s (%.20s, %d arguments)", server, v->text, argv[0].bytes, argc);
-	judge_check_node(server, taker);
+	judge_check_node(server, taker, lock);
+	check_entries(server, argc, argv);
 	if (taker >= 0)
-		check_guard(server, client, &was);
+		check_guard(server, client, lock, &was);
 	if (taker >= 0 && argv[argc - 3].length == 0 && was.gone && lasts)
 		judge_breach("waiters come first", "client %d, which tries once, took node %d from a waiter", client,
 		    server);

@@ -18,12 +18,16 @@ struct judge_state {
 	const struct plan *plan;
 	struct breach *breach;
 	bool calm, loses_data;
-	int64_t fence; /* the largest that was granted */
 	enum phase phase[PROCESSES];
 	int64_t waits_since_us[PROCESSES];
 	int64_t preempted_us[PROCESSES]; /* when the client began to wait, see kernel_preempted_us() */
-	int64_t idle_since_us;		 /* the last time at which the lock was held */
-	int64_t kept_until_us;		 /* by --min-hold */
+	int slots[PROCESSES];		 /* what the client asks for */
+	int has[PROCESSES];		 /* the lock that it got, an index */
+	struct judge_lock {
+		int64_t fence;	       /* the largest that was granted */
+		int64_t idle_since_us; /* the last time at which the lock was held */
+		int64_t kept_until_us; /* by --min-hold */
+	} lock[LOCKS];
 	int64_t trouble_until_us;
 	int64_t away_since_us[PROCESSES];
 };
@@ -32,13 +36,13 @@ extern struct judge_state judge;
 /* Forget what the nodes had stored. */
 void judge_start_nodes(void);
 
-/* The number of nodes on which the token holds the lock and has not been released. */
-int judge_nodes_held_by(const char *token);
+/* The number of nodes on which the token holds this lock and has not been released. */
+int judge_nodes_held_by(int lock, const char *token);
 
-/* The number of nodes on which the lock of this hold lasts for as long, or longer. */
-int judge_nodes_lasting(const char *hold, int64_t left_us);
+/* The number of nodes on which this lock is of this hold, and lasts for as long, or longer. */
+int judge_nodes_lasting(int lock, const char *hold, int64_t left_us);
 
-/* Check what a node stores.  `taker`: the client that has just acquired the lock there; -1: none. */
-void judge_check_node(int server, int taker);
+/* Check what a node stores.  `taker`: the client that has just acquired this lock there; -1: none. */
+void judge_check_node(int server, int taker, int taken);
 
 #endif

@@ -13,6 +13,7 @@
 #include "redis/command.h"
 #include "redis/operations.h"
 #include "redis/server.h"
+#include "redis/slots.h"
 #include "store.h"
 #include "wrap.h"
 
@@ -26,6 +27,12 @@ enum in_c {
 	NO_SENDING_AGAIN,
 	NO_UNDO_AT_SILENT,
 	SAME_TOKEN,
+	SLOTS_ADDED_UP,
+	SLOTS_ANOTHERS_HANDOFF,
+	SLOTS_BLOCK_ANYWHERE,
+	SLOTS_LOOK_IN_TWO_STEPS,
+	SLOTS_ONE_LIST,
+	SLOTS_OWN_WAITERS,
 	VALID_FROM_ANSWER
 };
 
@@ -64,6 +71,13 @@ static const struct mutant {
 	{ "same-token-again", NULL, NULL, SAME_TOKEN },
 	{ "set-without-nx", "redis.call('SET', key, token, 'NX', 'PX', ARGV[2])\nif",
 	    "redis.call('SET', key, token, 'PX', ARGV[2])\nif", NOT_IN_C },
+	{ "slots-added-up", NULL, NULL, SLOTS_ADDED_UP },
+	{ "slots-anothers-handoff", NULL, NULL, SLOTS_ANOTHERS_HANDOFF },
+	{ "slots-block-anywhere", NULL, NULL, SLOTS_BLOCK_ANYWHERE },
+	{ "slots-look-in-two-steps", NULL, NULL, SLOTS_LOOK_IN_TWO_STEPS },
+	{ "slots-noted-beside-a-free-one", "if not free and waiter ~= '' then", "if waiter ~= '' then", NOT_IN_C },
+	{ "slots-one-list", NULL, NULL, SLOTS_ONE_LIST },
+	{ "slots-own-waiters", NULL, NULL, SLOTS_OWN_WAITERS },
 	{ "stale-holds", "redis.call('DEL', holds)\nredis.call('HSET'", "redis.call('HSET'", NOT_IN_C },
 	{ "undo-without-check", "if redis.call('GET', key) == token then", "if true then", NOT_IN_C },
 	{ "young-handoff", "(exchange or redis.call('EXISTS', key) == 0)", "redis.call('EXISTS', key) == 0", NOT_IN_C },
@@ -147,6 +161,67 @@ WRAPPED(void, waitqueue_pass_on, (struct waitqueue * q, int64_t until_us))
 {
 	if (chosen != NO_PASSING_ON)
 		__real_waitqueue_pass_on(q, until_us);
+}
+
+/* An attempt asks each node for another slot. */
+WRAPPED(void, node_send, (struct node * n, const struct command *c, node_completion *completion, void *context))
+{
+	struct command other = *c; /* its numbers are those of the original */
+	const struct acquire *const t = context;
+	const struct keys *names;
+	int i = 0;
+
+	if (chosen == SLOTS_ADDED_UP && c->argv[1] == command_script(SCRIPT_ACQUIRE) && t->slots != NULL) {
+		while (t->nodes->node[i] != n)
+			i++;
+		names = &t->slots->names[t->token[i] % t->slots->count];
+		other.argv[3] = names->key;
+		other.length[3] = strlen(names->key);
+		for (i = METADATA; i <= WAITING; i++) {
+			other.argv[4 + i] = names->sibling[i];
+			other.length[4 + i] = strlen(names->sibling[i]);
+		}
+	}
+	__real_node_send(n, &other, completion, context);
+}
+
+WRAPPED(void, keys_of, (const char *key, struct keys *names))
+{
+	__real_keys_of(key, names);
+	if (chosen == SLOTS_OWN_WAITERS)
+		(void)snprintf(names->sibling[WAITING], sizeof(names->sibling[WAITING]), "%.1000s:waiting",
+		    names->sibling[METADATA]);
+}
+
+WRAPPED(void, slots_enter, (struct acquire * t))
+{
+	if (chosen == SLOTS_ANOTHERS_HANDOFF)
+		t->queue.list = (t->queue.list + 1) % t->queue.lists;
+	__real_slots_enter(t);
+}
+
+/* Only slots ask for it from another file: the look leaves no entry, another request does before BLPOP. */
+WRAPPED(int64_t, waitqueue_entry_ms, (const struct acquire *t))
+{
+	return chosen == SLOTS_LOOK_IN_TWO_STEPS && t->slots != NULL ? 0 : __real_waitqueue_entry_ms(t);
+}
+
+WRAPPED(bool, waitqueue_join, (struct waitqueue * q, int node))
+{
+	const int lists = q->lists;
+	struct command request;
+	bool joined;
+
+	if (chosen == SLOTS_LOOK_IN_TWO_STEPS) {
+		command_slots(&request, q->names, q->lists);
+		command_add(&request, q->waiter);
+		command_add_number(&request, 15000);
+		nodes_send_all(q->nodes, &request, NULL, NULL);
+	}
+	q->lists = chosen == SLOTS_ONE_LIST ? 1 : lists;
+	joined = __real_waitqueue_join(q, chosen == SLOTS_BLOCK_ANYWHERE ? q->nodes->count - 1 : node);
+	q->lists = lists;
+	return joined;
 }
 
 WRAPPED(enum verdict, quorum_judge, (const struct ballot *b))

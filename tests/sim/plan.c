@@ -103,6 +103,19 @@ make_net(struct plan *p)
 	p->net.torn_per_mille = one_in(4) ? (int)roll(1, 200) : 0;
 }
 
+/* Fewer than clients.  In one schedule of four the turns differ: fewer slots, or the exclusive lock beside them. */
+static void
+make_slots(struct plan *p)
+{
+	const bool differ = one_in(4);
+
+	p->slots = one_in(3) ? (int)roll(1, p->clients - 1) : 0;
+	for (int c = 0; c < p->clients; c++) {
+		for (int t = 0; t < p->turns; t++)
+			p->turn[c][t].slots = differ ? (int)roll(0, p->slots) : p->slots;
+	}
+}
+
 void
 plan_make(struct plan *p, uint64_t seed)
 {
@@ -131,6 +144,7 @@ plan_make(struct plan *p, uint64_t seed)
 		for (int t = 0; t < p->turns; t++)
 			p->turn[c][t].broken = p->turn[c][t].nested && one_in(3);
 	}
+	make_slots(p);
 }
 
 int64_t
@@ -201,6 +215,8 @@ plan_print(const struct plan *p)
 				: t->wait_us == 0 ? "does not wait"
 						  : "waits %.3f ms",
 			    (double)t->wait_us / 1000);
+			if (t->slots > 0)
+				printf(", one of %d slots", t->slots);
 			if (t->broken)
 				printf(", then it is broken");
 			if (t->keep_ms > 0)

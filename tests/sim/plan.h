@@ -13,7 +13,8 @@
  */
 enum {
 	TURNS = 3,
-	FAULTS = 8
+	FAULTS = 8,
+	LOCKS = 4 /* the exclusive lock, and the slots from 1 */
 };
 
 enum fault_kind {
@@ -50,6 +51,7 @@ struct turn {
 	int64_t wait_us; /* 0: try once; -1: no timeout */
 	int64_t keep_ms; /* --min-hold: the lock is kept this long after the end */
 	int64_t term_us; /* how long a command takes to end after a signal */
+	int slots;	 /* it takes one of so many slots; 0: the exclusive lock */
 };
 
 struct plan {
@@ -57,6 +59,7 @@ struct plan {
 	int servers, clients, turns;
 	int64_t ttl_ms, round_ms;
 	bool guarded; /* --restart-guard, the default with several nodes */
+	int slots;    /* the most that a turn asks for */
 	bool refuses; /* all servers refuse BLPOP, as if an ACL or a proxy forbids it */
 	struct net_plan net;
 	int64_t server_offset_us[SERVERS];

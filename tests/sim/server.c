@@ -29,7 +29,7 @@ struct session {
 	size_t length;
 	bool blocked, ended, dead;
 	int argc; /* of the blocked BLPOP */
-	struct arg argv[4];
+	struct arg argv[LOCKS + 2];
 };
 
 static struct server {
@@ -165,7 +165,7 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 	v = store_run(&s->store, argc, argv);
 	judge_request(x->server, net_client(x->conn), argc, argv, v);
 	if (v->kind == VALUE_NIL && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
-		if (s->blocks == BLOCKED || argc > 4)
+		if (s->blocks == BLOCKED || argc > LOCKS + 2)
 			abort();
 		x->blocked = true;
 		x->argc = argc;

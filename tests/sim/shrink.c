@@ -76,29 +76,44 @@ drop_servers(struct plan *p)
 	return adopt(p, &q);
 }
 
-/* One turn of each client fewer, only simple ones, a network without peculiarities, good clocks. */
+static bool
+drop_a_slot(struct plan *p)
+{
+	struct plan q = *p;
+
+	q.slots -= q.slots > 0;
+	for (int c = 0; c < q.clients; c++) {
+		for (int t = 0; t < q.turns; t++)
+			q.turn[c][t].slots = q.turn[c][t].slots > q.slots ? q.slots : q.turn[c][t].slots;
+	}
+	return adopt(p, &q);
+}
+
+/* One turn of each client fewer, only simple ones, as many slots in each, a network without peculiarities, good clocks. */
 static bool
 simplify(struct plan *p)
 {
-	struct plan q[4] = { *p, *p, *p, *p };
+	struct plan q[5] = { *p, *p, *p, *p, *p };
 
 	q[0].turns -= q[0].turns > 1;
 	for (int c = 0; c < p->clients; c++) {
-		for (int t = 0; t < p->turns; t++)
+		for (int t = 0; t < p->turns; t++) {
 			q[1].turn[c][t].by_token = q[1].turn[c][t].nested = q[1].turn[c][t].broken = false;
+			q[4].turn[c][t].slots = p->slots;
+		}
 	}
 	q[2].net = (struct net_plan){ .delay_us = p->net.delay_us };
 	memset(q[3].server_drift, 0, sizeof(q[3].server_drift));
 	memset(q[3].server_offset_us, 0, sizeof(q[3].server_offset_us));
 	for (int i = 0; i < PROCESSES; i++)
 		q[3].clock[i] = (struct clock_plan){ .offset_us = p->clock[i].offset_us };
-	return adopt(p, &q[0]) || adopt(p, &q[1]) || adopt(p, &q[2]) || adopt(p, &q[3]);
+	return adopt(p, &q[0]) || adopt(p, &q[1]) || adopt(p, &q[2]) || adopt(p, &q[3]) || adopt(p, &q[4]);
 }
 
 void
 plan_shrink(struct plan *p, bool (*fails)(const struct plan *))
 {
 	still_fails = fails;
-	while (drop_a_fault(p) || drop_a_client(p) || drop_servers(p) || simplify(p))
+	while (drop_a_fault(p) || drop_a_client(p) || drop_servers(p) || drop_a_slot(p) || simplify(p))
 		;
 }

@@ -67,9 +67,9 @@ show_value(const struct value *v, char *text, size_t size)
 static const char *
 name_of(const char *script)
 {
-	static const char *const marks[][2] = { { "HALF_HOUR", "acquire" }, { "REMEMBERED", "release" },
-		{ "local MOST", "renew" }, { "others", "heal" }, { "RPUSH", "leave" }, { "LPUSH", "pass" },
-		{ "HOUR", "fence" }, { "DEL", "undo" } };
+	static const char *const marks[][2] = { { "local slots", "look" }, { "HALF_HOUR", "acquire" },
+		{ "REMEMBERED", "release" }, { "local MOST", "renew" }, { "others", "heal" }, { "RPUSH", "leave" },
+		{ "LPUSH", "pass" }, { "HOUR", "fence" }, { "DEL", "undo" } };
 
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
 		if (strstr(script, marks[i][0]) != NULL)
@@ -186,7 +186,8 @@ strike(void *subject, unsigned int number)
 		event_at(until, fall_back, NULL, (unsigned int)f->server);
 		break;
 	case FAULT_SPOIL:
-		server_spoil(f->server, METADATA);
+		for (int i = 0; i <= plan->slots; i++)
+			server_spoil(f->server, judge_names[i].metadata);
 		break;
 	case FAULT_MUTE:
 		net_part(-1, f->server, until);
