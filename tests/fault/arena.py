@@ -38,7 +38,7 @@ class Arena:
         self.rng = random.Random(f"arena {scenario.seed}")
         self.history = history.History(f"{folder}/history")
         self.history.say("scenario", f"begins seed={scenario.seed} theme={scenario.theme} nodes={scenario.nodes} "
-                         f"ttl={scenario.ttl:g} strict={int(scenario.strict)}")
+                         f"ttl={scenario.ttl:g} strict={int(scenario.strict)} slots={scenario.slots}")
         self.world = WORLDS[scenario.world](scenario, folder, shift, self.history, self.act_at)
         self.nodes, self.network = self.world.nodes, self.world.network
         self.crowd = crowd.Crowd(folder, scenario, self.history, self.world.address, shift)
@@ -135,10 +135,11 @@ class Arena:
             for node in self.nodes.values():
                 self.history.say(node.name, "lost key (break)")
             environment = dict(os.environ, DLOCK_NODES=self.world.direct())
-            done = subprocess.run([self.crowd.dlock, "break", "--force", crowd.KEY], env=environment,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                  check=False)
-            self.history.say("operator", f"broke it: {done.returncode}")
+            for key in crowd.locks(self.scenario.slots):
+                done = subprocess.run([self.crowd.dlock, "break", "--force", key], env=environment,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                      check=False)
+                self.history.say("operator", f"broke it: {done.returncode}")
 
     # -- The end -------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ class Visit:
     begun: int = -1  # the number of the line with "in"
     begun_at: float = 0
     fence: int = 0
+    slot: int = 0  # 0: the exclusive lock
     lines: list = dataclasses.field(default_factory=list)  # numbers and times of all lines from inside
     code: int = None  # with which the command ended by itself
     status: int = None
@@ -112,6 +113,7 @@ class Story:
     def on_in(self, number, at, who, words):
         v = self.visit(who)
         v.begun, v.begun_at, v.fence = number, at, int(words[0])
+        v.slot = int(dict(word.split("=") for word in words[1:]).get("slot", 0))
         v.lines.append((number, at))
 
     def on_at(self, number, at, who, _words):
@@ -169,6 +171,15 @@ class Story:
         return int(self.terms["nodes"])
 
     @property
+    def slots(self):
+        return int(self.terms.get("slots", 0))
+
+    @property
+    def each(self):
+        """The visits of each slot, or of the exclusive lock: what is promised for a lock is promised for each slot."""
+        return [[v for v in self.inside if v.slot == slot] for slot in sorted({v.slot for v in self.inside})]
+
+    @property
     def slack(self):
         return SLACK + 10 * self.late + self.back
 
@@ -206,13 +217,21 @@ class Verdict:
 def overlaps(story):
     """Who acted after another had come in, with the first and the last line that shows it: (who, other, line, last)."""
     found = []
-    for i, a in enumerate(story.inside):
-        for b in story.inside[i + 1:]:
-            if b.begun > a.lines[-1][0]:
-                break
-            first = bisect.bisect(a.lines, (b.begun, 0))
-            found.append((a, b, a.lines[first], a.lines[-1]))
+    for inside in story.each:
+        for i, a in enumerate(inside):
+            for b in inside[i + 1:]:
+                if b.begun > a.lines[-1][0]:
+                    break
+                first = bisect.bisect(a.lines, (b.begun, 0))
+                found.append((a, b, a.lines[first], a.lines[-1]))
     return found
+
+
+def check_slots(story):
+    """With at most one in each slot, and no slot but 1 to N, at most N are inside."""
+    for v in story.inside:
+        if not bool(story.slots) <= v.slot <= story.slots:
+            yield f"slots: {v.who} came in with slot {v.slot} of {story.slots} (line {v.begun + 1})"
 
 
 def check_exclusion(story):
@@ -226,8 +245,13 @@ def check_exclusion(story):
 
 def check_fences(story):
     """Each that comes in has a greater fence than all before it, as section 3 of the protocol says."""
+    for inside in story.each:
+        yield from check_fences_of(story, inside)
+
+
+def check_fences_of(story, inside):
     greatest = None
-    for v in story.inside:
+    for v in inside:
         if greatest is not None and v.fence <= greatest.fence and not fence_excused(story, greatest, v):
             yield (f"fences: {v.who} came in with {v.fence} (line {v.begun + 1}) after {greatest.who} with "
                    f"{greatest.fence} (line {greatest.begun + 1})")
@@ -245,9 +269,14 @@ def fence_excused(story, a, b):
 
 def check_resource(story):
     """A resource that refuses fences below the greatest it has seen takes nothing of a visit after a later one's."""
-    excused = {(a.who, b.who) for a in story.inside for b in story.inside
+    for inside in story.each:
+        yield from check_resource_of(story, inside)
+
+
+def check_resource_of(story, inside):
+    excused = {(a.who, b.who) for a in inside for b in inside
                if a.begun < b.begun and b.fence <= a.fence and fence_excused(story, a, b)}
-    writes = sorted(((number, v) for v in story.inside for number, _ in v.lines), key=lambda write: write[0])
+    writes = sorted(((number, v) for v in inside for number, _ in v.lines), key=lambda write: write[0])
     greatest, last, over = 0, None, set()
     for number, v in writes:
         if v.fence < greatest:
@@ -356,13 +385,13 @@ def check_freed(story):
             continue
         waited = [w for w in story.visits.values() if w.way == "run" and w.start < crash and not w.hits and
                   (w.end is None or w.end > limit) and (w.begun < 0 or w.begun_at > limit)]
-        if waited and not any(crash < w.begun_at <= limit for w in story.inside):
+        if waited and not any(crash < w.begun_at <= limit for w in story.inside if w.slot == v.slot):
             yield (f"not freed: {v.who} was killed at {crash:.3f}, and {waited[0].who} still waited "
                    f"{v.ttl + story.slack:.1f} s later")
 
 
 def check_min_hold(story):
-    for a, b in zip(story.inside, story.inside[1:]):
+    for a, b in (pair for inside in story.each for pair in zip(inside, inside[1:])):
         if a.min_hold and a.outcome == "ran" and not story.losses(a.start - LONGEST, b.begun_at, ANYTHING):
             kept = b.begun_at - (a.start + a.waited)  # it may have been longer
             if kept < a.min_hold:
@@ -377,8 +406,8 @@ def check_left(story):
             yield f"left behind for ever: {name} on {node}"
 
 
-CHECKS = [check_exclusion, check_fences, check_resource, check_ends, check_protected, check_lost_for_nothing,
-          check_freed, check_min_hold, check_left]
+CHECKS = [check_exclusion, check_slots, check_fences, check_resource, check_ends, check_protected,
+          check_lost_for_nothing, check_freed, check_min_hold, check_left]
 
 
 def check(lines):

@@ -22,6 +22,11 @@ VISITOR = os.path.join(HERE, "visitor.py")
 CODES = [0, 0, 0, 0, 7, 64, 75, 76]
 
 
+def locks(slots):
+    """The names of the locks: that of each slot, or the only one."""
+    return [f"{{{KEY}}}:slot-{i + 1}" for i in range(slots)] or [KEY]
+
+
 def now():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -71,6 +76,7 @@ class Crowd:
         self.dlock = os.environ["DLOCK"]
         with open(self.dlock, "rb") as file:  # with AddressSanitizer nothing can be preloaded, and all clocks are right
             self.shift = shift if b"__asan_init" not in file.read() else None
+        self.slots = ["--slots", str(scenario.slots)] if scenario.slots else []
         self.over = threading.Event()
         self.mutex = threading.Lock()
         self.timers = []
@@ -96,7 +102,7 @@ class Crowd:
 
     def options(self, ttl, wait):
         return [*self.timeout(), "--ttl", f"{ttl:g}", "--wait", f"{wait:g}",
-                "--restart-guard", f"{self.scenario.guard_seconds:g}"]
+                "--restart-guard", f"{self.scenario.guard_seconds:g}", *self.slots]
 
     def contend(self, number):
         rng = random.Random(f"{self.scenario.seed} {number}")
@@ -137,6 +143,7 @@ class Crowd:
         nested, min_hold = rng.random() < 0.15, 0.5 if rng.random() < 0.1 else 0
         report = f"{self.folder}/{who}.report"
         visit = Visit(who, "run")
+        nested = nested and not self.slots  # it would take a further slot
         inner = [self.dlock, "run", *self.options(ttl, 1), KEY, "--"] if nested else []
         command = [sys.executable, "-I", "-S", VISITOR, self.history.path, who, f"{length:.3f}", str(code), manners]
         argv = [self.dlock, "run", *self.options(ttl, wait), "--min-hold", f"{min_hold:g}", "--report", report, KEY,
@@ -183,13 +190,14 @@ class Crowd:
         token, fence = grant["token"], grant["fence"]
         ttl = max(self.scenario.ttl, 3)
         leave = min(now() + self.length(rng, ttl), until + ttl)
-        self.history.say(visit.who, f"in {fence} token={token[:8]}")
+        self.history.say(visit.who, f"in {fence} token={token[:8]} slot={grant.get('slot', 0)}")
         while now() < min(until, leave):
             self.history.say(visit.who, f"at {fence}")
             time.sleep(0.003)
             if until - now() < ttl / 5 < leave - now():
                 sent = now()
-                status, _ = self.call(visit, log, environment, "renew", *self.timeout(), "--ttl", f"{ttl:g}", KEY, token)
+                status, _ = self.call(visit, log, environment, "renew", *self.timeout(), "--ttl", f"{ttl:g}",
+                                      grant["key"], token)
                 self.history.say(visit.who, f"renewed {status}")
                 if status == 1:
                     break
@@ -198,7 +206,7 @@ class Crowd:
         if rng.random() < 0.1 and not self.scenario.strict:
             self.history.say(visit.who, "abandons")
             return 0
-        status, _ = self.call(visit, log, environment, "release", *self.timeout(), KEY, token)
+        status, _ = self.call(visit, log, environment, "release", *self.timeout(), grant["key"], token)
         return status
 
     # -- Who is there --------------------------------------------------------------
@@ -237,7 +245,8 @@ class Crowd:
         with self.reading:
             for line in self.reader:  # what is new
                 words = line.split()
-                if len(words) > 2 and words[2] in (b"in", b"out", b"end"):
+                if len(words) > 2 and (words[2] == b"in" or words[2] in (b"out", b"end") and
+                                       (not self.slots or words[1].decode() == self.inside)):
                     self.inside = words[1].decode() if words[2] == b"in" else None
                     self.stays = float(words[-1].partition(b"=")[2]) if words[-1].startswith(b"seconds=") else 0
             return running.get(self.inside) if self.stays >= least else None

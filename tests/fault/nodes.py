@@ -114,12 +114,12 @@ class Node(Troubled):
     def send(self, sent):
         self.process.send_signal(sent)
 
-    def delete(self, key):
+    def delete(self, keys):
         """As an operator would, by DEL."""
         try:
             with Direct(self.path) as direct:
                 self.history.say(self.name, "lost key (DEL)")
-                direct.ask("DEL", key)
+                direct.ask("DEL", *keys)
         except OSError:
             pass  # it is down
 
@@ -185,7 +185,7 @@ class World:
 
     def delete(self, names):
         for name in names:
-            self.nodes[name].delete(crowd.KEY)
+            self.nodes[name].delete(crowd.locks(self.scenario.slots))
 
     def left(self):
         """Node, name, type and PTTL of every key."""

@@ -76,6 +76,7 @@ class Scenario:
     contenders: int
     long: float  # the share of visits that have to be renewed
     world: str = "redis"
+    slots: int = 0  # 0: an exclusive lock
     events: list = dataclasses.field(default_factory=list)
 
     @property
@@ -97,7 +98,8 @@ class Scenario:
         head = (f"seed {self.seed}: {self.theme}, {self.nodes} nodes{' of ZooKeeper' * (self.world == 'zookeeper')}, lease {self.ttl:g} s, node timeout "
                 f"{self.node_timeout:g} s, {self.contenders} contenders, "
                 f"{self.long:.0%} long visits" +
-                (f", restart guard {self.guard_seconds:g} s" if self.guard else ""))
+                (f", restart guard {self.guard_seconds:g} s" if self.guard else "") +
+                (f", {self.slots} slots" if self.slots else ""))
         return "\n".join([head] + [str(event) for event in self.events])
 
 

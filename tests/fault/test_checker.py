@@ -139,6 +139,33 @@ class Exclusion(Judged):
         self.assert_found("after its dlock had ended", *lines, "a.1 at 5")
 
 
+class Slots(Judged):
+    def slots(self, a, b, lines=Judged.overlap):
+        """The same with two slots, of which a.1 and b.1 take these."""
+        taken = {"a": a, "b": b}
+        return ["scenario begins seed=1 theme=made-up nodes=3 ttl=1 strict=0 slots=2",
+                *(f"{line} slot={taken[line[0]]}" if " in " in line else line for line in lines)]
+
+    good = ["a.1 out 0", "a.1 end 0 ran fence=5 waited=0.0"]
+
+    def test_two_in_two_slots(self):
+        self.assert_fine(*self.slots(1, 2), *self.good)
+
+    def test_two_in_one_slot(self):
+        self.assert_found("two inside", *self.slots(2, 2), self.ended)
+        self.assert_found("b.1 had come in", *self.slots(2, 2), *self.good)
+
+    def test_a_slot_that_there_is_not(self):
+        for slot in (0, 3):
+            self.assert_found("slots", *self.slots(1, slot), *self.good)
+        self.assert_found("slots", START["a.1"], "a.1 in 5 token=A slot=1", *self.good)
+
+    def test_fences_grow_in_each_slot(self):
+        lines = [*visit("b.1", 6), *visit("a.1", 5)]
+        self.assert_fine(*self.slots(1, 2, lines))
+        self.assert_found("fences", *self.slots(2, 2, lines))
+
+
 class Fences(Judged):
     def test_a_deleted_key_is_no_excuse(self):
         lines = visit("a.1", 6)

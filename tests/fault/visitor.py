@@ -37,7 +37,9 @@ def main():
     length = float(seconds)
     if os.path.exists(f"{path}.linger"):
         length = max(length, 2.5 * int(os.environ["DLOCK_TTL_MS"]) / 1000)
-    begin = say(f"in {fence} token={token[:8]} command={os.getpid()} dlock={os.getppid()} seconds={length:.3f}")
+    slot = os.environ.get("DLOCK_SLOT") or 0
+    begin = say(f"in {fence} token={token[:8]} slot={slot} command={os.getpid()} dlock={os.getppid()} "
+                f"seconds={length:.3f}")
     if manners == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork() == 0:

@@ -23,3 +23,9 @@ load ../lib/redis
     yields 0 env -u DLOCK "$PYTHON" tree/tests/fault/fault --seeds 42,450,504 --theme mixed --seconds 3 --jobs 3
     [[ $output == *"3 scenarios in "* ]]
 }
+
+@test "the same for contenders that take slots" {
+    attempt "$PYTHON" "$top_srcdir/tests/fault/fault" --seeds 42,450 --slots 2 --theme mixed --seconds 3 --jobs 2
+    exits 0
+    [[ $output == *"2 scenarios in "* ]]
+}

@@ -18,6 +18,13 @@ setup() {
     exits 0
 }
 
+@test "40 scenarios with slots break no promise" {
+    attempt "$PYTHON" "$fault/fault" --seeds 1-20 --slots 2 --jobs 5
+    exits 0
+    attempt "$PYTHON" "$fault/fault" --seeds 21-40 --slots 3 --jobs 5
+    exits 0
+}
+
 @test "mutant: a release that does not check the owner is found" { is_found release-any; }
 @test "mutant: an expiry that is set by a second request is found" { is_found setnx-expire; }
 @test "mutant: validity that is extended without a renewal is found" { is_found renew-late; }
@@ -31,3 +38,5 @@ setup() {
 @test "mutant: an exit status that hides a loss is found" { is_found liar; }
 @test "mutant: a request that is lost with an idle connection is found" { is_found closed; }
 @test "mutant: a handoff token that is used twice is found" { is_found handoff-twice; }
+@test "mutant: grants of different slots that are added up are found" { is_found slots-added; }
+@test "mutant: a slot that has another number than its lock is found" { is_found slots-number; }
