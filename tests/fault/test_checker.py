@@ -230,6 +230,7 @@ class Ends(Judged):
         ending = ["b.1 out 0", "b.1 end 0 ran fence=6 waited=0.1"]
         self.assert_fine(*lines, "11.5 b.1 in 6 token=B", *ending)
         self.assert_found("min-hold", *lines, "11.3 b.1 in 6 token=B", *ending)
+        self.assert_fine(*lines[:2], "n1 trouble", *lines[2:], "11.3 b.1 in 6 token=B", *ending)
 
     def test_gave_up_early(self):
         for start in "run", "script":
