@@ -193,8 +193,8 @@ keys_is_auxiliary(const char *name)
 
 	for (i = METADATA + 1; i < SIBLINGS; i++) {
 		length = strlen(name);
-		if (i == LEAVE && length > TOKEN_LENGTH)
-			length -= TOKEN_LENGTH;
+		if (i == LEAVE)
+			length = length > TOKEN_LENGTH ? length - TOKEN_LENGTH : 0;
 		if (strip(name, &length, suffixes[i]))
 			return keys_key(name, length, key);
 	}

@@ -467,7 +467,7 @@ TEST(aside)
 	static const char *const ends[] = { ":holds", ":wake", ":waiting", ":leave:AAAAAAAAAAAAAAAAAAAAAA" };
 	static const char *const some[] = { "job", "{a}b", "a}b", "{X}", "x:dlock", "a:waiting" };
 	static const char *const locks[] = { "job", ":wake", "job:waiting", "{job}:waiting", "dlock:wake",
-		"{job}:dlock:wakes", "{job}:dlock:leave:A", ":leave:AAAAAAAAAAAAAAAAAAAAAA",
+		"{job}:dlock:wakes", "{job}:dlock:leave:", "{job}:dlock:leave:A", ":leave:AAAAAAAAAAAAAAAAAAAAAA",
 		"{job}:leave:AAAAAAAAAAAAAAAAAAAAAA", "" };
 	char name[KEY_MAX + 64];
 	struct keys n;
