@@ -482,7 +482,7 @@ acquire(struct acquire *t, struct err *err)
 		t->splits = step == ATTEMPT_SPLIT ? t->splits + 1 : 0;
 		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
 			return status;
-		if (t->slots != NULL && step != ATTEMPT_NO_QUORUM) {
+		if (t->slots != NULL && (step == ATTEMPT_HELD || step == ATTEMPT_SPLIT)) {
 			status = slots_wait(t, step, tries, err);
 			if (status != ST_OK)
 				return status;

@@ -297,24 +297,28 @@ slots_wait(struct acquire *t, enum attempt_step step, unsigned int tries, struct
 {
 	const int64_t last = waitqueue_last_try_us(t, ATTEMPT_SPLIT);
 	struct slots *const s = t->slots;
+	bool split = step == ATTEMPT_SPLIT; /* the attempt was just now */
 	enum status status;
 	int64_t now, pause;
 
-	for (;; tries++) {
+	for (;; tries++, split = false) {
 		status = look(t, err);
 		now = clock_now_us();
+		if (status == ST_HELD) /* there was no time left for it */
+			return nodes_explain(t->nodes, &t->attempt, step, t->error, err);
 		if (status == ST_OK && choose(s, random_u32())) {
-			if (now >= last)
-				return ST_HELD;
-			find_handoff(t);
-			if (step != ATTEMPT_SPLIT || t->queue.handoff[0] != '\0')
+			if (now >= last) /* the last look may have left another error */
+				return nodes_explain(t->nodes, &t->attempt, step, t->error, err);
+			if (t->queue.handoff[0] == '\0')
+				find_handoff(t);
+			if (!split || t->queue.handoff[0] != '\0')
 				return ST_OK;
 			pause = lease_wait_split_us(t->splits, random_u32(), now - t->attempt.started_us);
 			if (waitqueue_sleep(t, clock_sooner(clock_add(now, pause), last), tries))
 				return ST_OK;
 			return err_set(err, ST_INTERRUPTED, "interrupted");
 		}
-		if (status != ST_OK && status != ST_NO_QUORUM)
+		if (status != ST_OK && status != ST_NO_QUORUM && status != ST_SYSTEM)
 			return status;
 		if (t->queue.handoff[0] != '\0') /* it came meanwhile */
 			return ST_OK;

@@ -89,9 +89,13 @@ load ../lib/quorum
         list+=" $(proxy_node "p$i")"
     done
     DLOCK_NODES=$list refuses 69 'granted too late' acquire --ttl 400ms --node-timeout 5s "$key"
+    DLOCK_NODES=$list refuses 69 'granted too late' run --slots 2 --ttl 400ms --node-timeout 2s "$key" -- touch ran
     DLOCK_NODES=$list refuses 69 'granted too late' run --ttl 400ms --node-timeout 5s "$key" -- touch ran
     [ ! -e ran ]
-    for i in 1 2 3; do rolled_back "$key" "n$i"; done
+    for i in 1 2 3; do
+        rolled_back "$key" "n$i"
+        wait_until "free '{$key}:slot-1' n$i && free '{$key}:slot-2' n$i"
+    done
 }
 
 @test "a lock is not granted after its lease has ended, though one node does not reply" {

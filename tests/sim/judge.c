@@ -98,6 +98,8 @@ judge_asked(int client, const struct turn *turn, enum status status, int slot, c
 	judge.has[client] = slot;
 	if (status == ST_OK && (slot < (turn->slots > 0) || slot > turn->slots))
 		judge_breach("slots", "client %d asked for one of %d slots and got %d", client, turn->slots, slot);
+	if (status == ST_HELD && (strstr(why, "too late") != NULL || strstr(why, "no quorum") != NULL))
+		judge_breach("refusals", "client %d was refused as if it were for others: %s", client, why);
 	judge.away_since_us[client] = event_now();
 	if (status != ST_OK)
 		check_bound(client, turn);
