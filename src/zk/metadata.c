@@ -50,8 +50,10 @@ get_number(struct url_part value, int64_t *number)
 {
 	char *end;
 
+	if (*value.at < '0' || *value.at > '9') /* strtoll(3) would skip blanks, and the end of the line */
+		return false;
 	*number = strtoll(value.at, &end, 10);
-	return value.length <= 18 && *value.at >= '0' && *value.at <= '9' && end == value.at + value.length;
+	return value.length <= 18 && end == value.at + value.length;
 }
 
 static bool
