@@ -250,7 +250,7 @@ signals_number(const char *name)
 	    (name[5] != '\0' && (name[5] != (from_last ? '-' : '+') || name[6] < '0' || name[6] > '9')))
 		return 0;
 	number = strtol(name + 5, &end, 10);
-	if (*end != '\0' || labs(number) > SIGRTMAX - SIGRTMIN)
+	if (*end != '\0' || number > SIGRTMAX - SIGRTMIN || number < SIGRTMIN - SIGRTMAX)
 		return 0;
 	return (from_last ? SIGRTMAX : SIGRTMIN) + (int)number;
 }

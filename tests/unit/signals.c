@@ -12,7 +12,7 @@
 TEST(names)
 {
 	static const char *const bad[] = { "NOSUCH", "-1", "TERM INT", "RTMIN+", "RTMIN+31", "RTMIN-1", "RTMAX-x",
-		"RTMAX+1", "RTMAX-31", "RTMIN+ 1" };
+		"RTMAX+1", "RTMAX-31", "RTMIN+ 1", "RTMAX-9223372036854775808" };
 	char name[SIGNAL_NAME_SIZE];
 	int signal;
 
