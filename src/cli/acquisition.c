@@ -206,6 +206,7 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 	memset(&a->lease, 0, sizeof(a->lease));
 	a->backend = NULL;
 	a->holder.token[0] = '\0';
+	a->holder.state = LOCK_FREE;
 	status = setup_key(inv, inv->operand[0], a->key, err);
 	if (status == ST_OK)
 		status = setup_acquire(inv, a->key, a->owner, &a->args, err);
