@@ -431,14 +431,15 @@ cmd_acquire(struct invocation *inv, struct err *err)
 void
 cmd_acquire_failed(const struct invocation *inv, int code)
 {
-	static const char *const names[] = { "DLOCK_KEY", "DLOCK_TOKEN", "DLOCK_FENCE", "DLOCK_TTL_MS" };
+	static const char *const names[] = { "DLOCK_KEY", "DLOCK_TOKEN", "DLOCK_FENCE", "DLOCK_TTL_MS", "DLOCK_SLOT" };
+	const size_t count = sizeof(names) / sizeof(names[0]) - (inv->options.slots == 0);
 	const bool fish = inv->options.export_fish;
 	struct err ignored;
 	size_t i;
 
 	if (!inv->options.export_lines || (inv->command != NULL && inv->command->bit != CMD_ACQUIRE))
 		return;
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (i = 0; i < count; i++)
 		printf("%s %s;\n", fish ? "set -e" : "unset", names[i]);
 	/* With -E 0 it must fail, too. */
 	printf(fish ? "sh -c 'exit %d'\n" : "(exit %d)\n", code == 0 ? (int)ST_HELD : code);

@@ -106,6 +106,9 @@ setup() {
         prints "1 {$key}:slot-1"
         is_free "{$key}:slot-1" n1
     done
+    take_slots 1
+    gives 75 acquire --no-wait --slots 1 --export "$key"
+    [[ $output == *'unset DLOCK_SLOT;'* ]] || fail 'expected that no slot is left'
 }
 
 @test "--keep keeps the slot, and frees it" {
