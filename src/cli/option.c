@@ -120,14 +120,15 @@ const size_t option_count = sizeof(option_specs) / sizeof(option_specs[0]);
 void
 options_default(struct options *o)
 {
-	*o = (struct options){ .ttl_ms = 30000,
-		.restart_guard_ms = GUARD_AUTO,
-		.prefix = "",
-		.watch_ms = 2000,
-		.history = HISTORY_DEFAULT,
-		.conflict_exit = ST_HELD,
-		.kill_after_ms = KILL_AFTER_MS,
-		.first_signal = SIGTERM };
+	memset(o, 0, sizeof(*o));
+	o->ttl_ms = 30000;
+	o->restart_guard_ms = GUARD_AUTO;
+	o->prefix = "";
+	o->watch_ms = 2000;
+	o->history = HISTORY_DEFAULT;
+	o->conflict_exit = ST_HELD;
+	o->kill_after_ms = KILL_AFTER_MS;
+	o->first_signal = SIGTERM;
 }
 
 const struct option_spec *

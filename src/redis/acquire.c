@@ -520,7 +520,7 @@ enum status
 redis_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
 	struct redis_backend *const s = (struct redis_backend *)backend;
-	struct slots slots = { .count = 0 };
+	struct slots slots; /* large: only what slots_free() needs is set */
 	const struct holder *holder;
 	struct acquire t;
 	enum ownership ownership;
@@ -535,6 +535,8 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, struct l
 	t.args = args;
 	t.raise = &t;
 	t.slots = args->slots > 0 ? &slots : NULL;
+	slots.slot = NULL;
+	slots.names = NULL;
 	if (t.slots == NULL)
 		keys_of(args->key, &t.names);
 	else if ((status = slots_prepare(&slots, args, err)) != ST_OK)

@@ -274,22 +274,33 @@ add_all(struct command *r, const char *format, va_list arguments)
 {
 	const char *end;
 
-	for (; *format != '\0'; format = end + (*end == ' ')) {
-		end = strchrnul(format, ' ');
-		if (end == format)
+	while (*format != '\0') {
+		if (*format == ' ') {
+			format++;
 			continue;
-		if (format[0] != '%')
+		}
+		if (*format != '%') {
+			end = strchrnul(format, ' ');
 			add(r, format, (size_t)(end - format));
-		else if (format[1] == 's')
+			format = end;
+			continue;
+		}
+		switch (format[1]) {
+		case 's':
 			command_add(r, va_arg(arguments, const char *));
-		else if (format[1] == 'd')
+			break;
+		case 'd':
 			command_add_number(r, va_arg(arguments, int));
-		else if (format[1] == 'j')
+			break;
+		case 'j':
 			command_add_number(r, va_arg(arguments, intmax_t));
-		else {
+			format++;
+			break;
+		default:
 			r->again = r->argc;
 			command_add(r, va_arg(arguments, int) == '1' ? "1" : "0");
 		}
+		format += 2;
 	}
 }
 
@@ -341,13 +352,15 @@ command_slots(struct command *r, const struct keys *names, int count)
 static size_t
 put_count(char *to, char kind, size_t count)
 {
-	char line[COUNT_MAX], *const end = line + sizeof(line) - 2;
-	char *from = put_digits(end, count);
+	size_t digits = 1, left;
 
-	*--from = kind;
-	memcpy(end, "\r\n", 2); /* NOLINT(bugprone-not-null-terminated-result): its length is returned */
-	memcpy(to, from, (size_t)(end + 2 - from));
-	return (size_t)(end + 2 - from);
+	for (left = count; left >= 10; left /= 10)
+		digits++;
+	to[0] = kind;
+	(void)put_digits(to + 1 + digits, count);
+	to[digits + 1] = '\r';
+	to[digits + 2] = '\n';
+	return digits + 3;
 }
 
 char *

@@ -15,7 +15,7 @@ slots_prepare(struct slots *s, const struct acquire_args *args, struct err *err)
 {
 	int i;
 
-	s->count = args->slots;
+	*s = (struct slots){ .count = args->slots };
 	s->slot = calloc((size_t)s->count, sizeof(*s->slot));
 	s->names = calloc((size_t)s->count, sizeof(*s->names));
 	if (s->slot == NULL || s->names == NULL)

@@ -83,11 +83,16 @@ signals_heed(int signal)
 bool
 signals_open(struct signals *s, const sigset_t *given)
 {
-	int signal;
+	sigset_t left_alone;
+	int signal, i;
 
+	(void)sigemptyset(&left_alone);
+	(void)sigaddset(&left_alone, SIGKILL);
+	for (i = 0; harmless[i] != 0; i++)
+		(void)sigaddset(&left_alone, harmless[i]);
 	(void)sigemptyset(&s->watched);
 	for (signal = 1; signal <= SIGRTMAX; signal++) {
-		if (signal != SIGKILL && !is_among(harmless, signal) &&
+		if (sigismember(&left_alone, signal) != 1 &&
 		    (signal < NAMED || signal >= SIGRTMIN)) /* the signals between are used by the C library */
 			add_unless_ignored(&s->watched, signal);
 	}
