@@ -56,16 +56,14 @@ raise_replied(void *context, int node, const struct result *d)
 }
 
 static void
-send_request(struct acquire *t, int node)
+write_request(const struct acquire *t, int node, struct command *request)
 {
 	const struct acquire_args *const args = t->args;
-	struct command request;
 
-	command_eval(&request, SCRIPT_ACQUIRE, &t->names, "%s %jd %jd %s %s %jd %d %s %s %jd %jd %jd %d", t->token,
+	command_eval(request, SCRIPT_ACQUIRE, &t->names, "%s %jd %jd %s %s %jd %d %s %s %jd %jd %jd %d", t->token,
 	    args->ttl_ms, t->candidate_us, args->owner, args->label, answer_guard_s(args), node + 1, t->handoff,
 	    t->queue.waiter, t->slots == NULL ? waitqueue_entry_ms(t) : 0, t->ticket[node],
 	    (t->attempt.started_us - t->began_us) / 1000, args->history);
-	node_send(t->nodes->node[node], &request, acquire_replied, t);
 }
 
 static void
@@ -267,6 +265,7 @@ drive(struct acquire *t, int interrupt_fd)
 {
 	struct wait wait = { .interrupt_fd = interrupt_fd };
 	enum attempt_step step;
+	struct command request;
 	int i;
 
 	for (;;) {
@@ -275,8 +274,10 @@ drive(struct acquire *t, int interrupt_fd)
 			send_raise(t);
 		else if (step == ATTEMPT_AGAIN) {
 			for (i = 0; i < t->nodes->count; i++) {
-				if (t->attempt.early[i])
-					send_request(t, i);
+				if (!t->attempt.early[i])
+					continue;
+				write_request(t, i, &request);
+				node_send(t->nodes->node[i], &request, acquire_replied, t);
 			}
 			attempt_repeated(&t->attempt);
 		} else if (step == ATTEMPT_GRANTED && lose_grants(t))
@@ -362,6 +363,7 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 {
 	const struct ballot *const grants = &t->attempt.grants;
 	struct waiting reach = { .nodes = t->nodes, .limit.interrupt_fd = -1 };
+	struct command request;
 	int i;
 
 	*step = ATTEMPT_WAIT;
@@ -369,7 +371,8 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
 	for (i = 0; i < t->nodes->count; i++) {
 		(void)send_rollbacks(t, i);
-		send_request(t, i);
+		write_request(t, i, &request);
+		node_send(t->nodes->node[i], &request, acquire_replied, t);
 	}
 	*step = drive(t, interrupt_fd);
 	if (*step != ATTEMPT_WAIT && !grants->closed)
@@ -462,39 +465,43 @@ leave(struct acquire *t, bool acquired)
 	nodes_cancel(t->nodes, &t->raise);
 }
 
-/* Make attempts and wait between them, until the lock is granted or the operation is over. */
+/* An attempt failed with this step and status: wait until another one makes sense.  ST_OK: make it. */
 static enum status
-acquire(struct acquire *t, struct err *err)
+wait_for_attempt(struct acquire *t, enum attempt_step step, unsigned int tries, enum status status, struct err *err)
 {
-	const struct wait *const wait = &t->args->wait;
-	enum attempt_step step = ATTEMPT_WAIT;
-	enum status status;
-	unsigned int tries;
+	t->splits = step == ATTEMPT_SPLIT ? t->splits + 1 : 0;
+	if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
+		return status;
+	if (t->slots != NULL && (step == ATTEMPT_HELD || step == ATTEMPT_SPLIT))
+		return slots_wait(t, step, tries, err);
+	if (!tries_again(t, step, tries > 1))
+		return status;
+	if (step == ATTEMPT_SPLIT && tries > 1 && t->args->wait.until_us != 0 && waitqueue_find_handoff(t))
+		return ST_OK;
+	return waitqueue_wait(t, step, tries, err) ? ST_OK : err_set(err, ST_INTERRUPTED, "interrupted");
+}
 
-	for (tries = 1;; tries++) {
-		if (t->slots != NULL)
-			slots_enter(t);
-		/*
-		 * A lock that was granted by a handoff token must be released, which wakes the next waiter.  A rollback
-		 * would not.
-		 */
-		status = acquire_attempt(t, t->queue.handoff[0] != '\0' ? -1 : wait->interrupt_fd, &step, err);
-		t->splits = step == ATTEMPT_SPLIT ? t->splits + 1 : 0;
-		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
-			return status;
-		if (t->slots != NULL && (step == ATTEMPT_HELD || step == ATTEMPT_SPLIT)) {
-			status = slots_wait(t, step, tries, err);
-			if (status != ST_OK)
-				return status;
-			continue;
-		}
-		if (!tries_again(t, step, tries > 1))
-			return status;
-		if (step == ATTEMPT_SPLIT && tries > 1 && wait->until_us != 0 && waitqueue_find_handoff(t))
-			continue;
-		if (!waitqueue_wait(t, step, tries, err))
-			return err_set(err, ST_INTERRUPTED, "interrupted");
-	}
+/* Prepare the operation; `slots` is for one of several slots.  ST_USAGE, ST_SYSTEM: nothing can be acquired. */
+static enum status
+prepare(struct acquire *t, struct nodes *nodes, const struct acquire_args *args, struct slots *slots, struct err *err)
+{
+	enum status status = ST_OK;
+
+	memset(t, 0, offsetof(struct acquire, attempt));
+	t->nodes = nodes;
+	t->args = args;
+	t->raise = t;
+	t->slots = args->slots > 0 ? slots : NULL;
+	slots->slot = NULL; /* it is large: only what slots_free() needs is set */
+	slots->names = NULL;
+	if (t->slots != NULL)
+		status = slots_prepare(slots, args, err);
+	else
+		keys_of(args->key, &t->names);
+	set_bounds(t);
+	if (status == ST_OK && !waitqueue_start(t))
+		status = err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
+	return status;
 }
 
 static void
@@ -520,38 +527,39 @@ enum status
 redis_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
 	struct redis_backend *const s = (struct redis_backend *)backend;
-	struct slots slots; /* large: only what slots_free() needs is set */
+	enum attempt_step step = ATTEMPT_WAIT;
 	const struct holder *holder;
-	struct acquire t;
 	enum ownership ownership;
-	enum status status;
+	bool acquired = false;
+	struct slots slots;
+	struct acquire t;
 	struct err ignored;
+	unsigned int tries;
+	enum status status;
 
 	status = redis_reenter(s, args, lease, err);
 	if (status != ST_NO || args->must_hold)
 		return status;
-	memset(&t, 0, offsetof(struct acquire, attempt));
-	t.nodes = &s->nodes;
-	t.args = args;
-	t.raise = &t;
-	t.slots = args->slots > 0 ? &slots : NULL;
-	slots.slot = NULL;
-	slots.names = NULL;
-	if (t.slots == NULL)
-		keys_of(args->key, &t.names);
-	else if ((status = slots_prepare(&slots, args, err)) != ST_OK)
-		goto out;
-	set_bounds(&t);
-	status = waitqueue_start(&t) ? ST_OK
-				     : err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
+	status = prepare(&t, &s->nodes, args, &slots, err);
 	if (status != ST_OK)
 		goto out;
-	status = acquire(&t, err);
-	leave(&t, status == ST_OK);
+	for (tries = 1; status == ST_OK && !acquired; tries++) {
+		if (t.slots != NULL)
+			slots_enter(&t);
+		/*
+		 * A lock that was granted by a handoff token must be released, which wakes the next waiter.  A rollback
+		 * would not.
+		 */
+		status = acquire_attempt(&t, t.queue.handoff[0] != '\0' ? -1 : args->wait.interrupt_fd, &step, err);
+		acquired = status == ST_OK;
+		if (!acquired)
+			status = wait_for_attempt(&t, step, tries, status, err);
+	}
+	leave(&t, acquired);
 	holder = status != ST_HELD ? NULL : t.slots != NULL ? slots_first(&slots) : attempt_holder(&t.attempt);
 	if (holder != NULL && args->refused_by != NULL)
 		*args->refused_by = *holder;
-	if (status != ST_OK)
+	if (!acquired)
 		goto out;
 	fill_lease(&t, lease);
 	memcpy(s->taken.token, t.token, sizeof(t.token));
