@@ -95,3 +95,11 @@ open_head && /[^,(]$/ {
 
 END { exit bad }
 '
+
+# No module includes one that includes it, by whatever way.
+loops=$(grep -oE '^#include "[a-z]+/[a-z0-9_]+\.h"' src/*/*.[ch] |
+    sed -E 's|^src/([a-z0-9_/]+)\.[ch]:#include "(.*)\.h"|\1 \2|' | awk '$1 != $2' | tsort 2>&1 >/dev/null)
+[ -z "$loops" ] || {
+    echo "modules that include each other: $loops"
+    exit 1
+}

@@ -21,6 +21,7 @@ src_libdlock_a_SOURCES = \
 	src/cli/acquisition.c \
 	src/cli/acquisition.h \
 	src/cli/cmd_break.c \
+	src/cli/cmd_config.c \
 	src/cli/cmd_doctor.c \
 	src/cli/cmd_look.c \
 	src/cli/cmd_run.c \

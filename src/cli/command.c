@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "cli/layout.h"
 #include "cli/output.h"
-#include "cli/setup.h"
 #include "net/tls.h"
+#include "run/process.h"
 
 static const char run_details[] = "If another holds the lock, COMMAND is not run and the exit status is 75; see\n"
 				  "--wait.  The lease is renewed while COMMAND runs.  If that fails, COMMAND is\n"
@@ -266,7 +266,7 @@ offer_value(const struct option_spec *spec, const char *word, const char *value)
 	else if (strcmp(argument, "CMD") == 0)
 		puts("programs");
 	else if (spec->kind == OPTION_PID)
-		printf("values\n%.*s%ld\n", stays, word, (long)setup_caller());
+		printf("values\n%.*s%ld\n", stays, word, (long)process_caller());
 	else if (strcmp(argument, "COLUMNS") == 0) {
 		puts("list");
 		offer_columns(word, value);

@@ -24,8 +24,7 @@
 
 #define KEY_OPERAND_MAX 512
 #define PASSWORD_MAX 512
-#define ANCESTORS_MAX 16 /* that are looked at */
-#define LIST_MAX 16384	 /* of DLOCK_HOLDS; a longer list is cut: the outermost locks are dropped */
+#define LIST_MAX 16384 /* of DLOCK_HOLDS; a longer list is cut: the outermost locks are dropped */
 
 /* -- Password --------------------------------------------------------------- */
 
@@ -383,27 +382,6 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 
 /* -- The owner -------------------------------------------------------------- */
 
-pid_t
-setup_caller(void)
-{
-	uint64_t stat[STAT_FIELDS], above[STAT_FIELDS];
-	pid_t pid = getppid();
-	int i;
-
-	if (pid <= 0) /* it is outside of our container */
-		return getpid();
-	(void)process_stat(pid, stat);
-	/* The stack begins at a random address, which a copy has in common with its original. */
-	for (i = 0; i < ANCESTORS_MAX && stat[STAT_STACK] != 0 && stat[STAT_PARENT] != 0; i++) {
-		(void)process_stat((pid_t)stat[STAT_PARENT], above);
-		if (above[STAT_STACK] != stat[STAT_STACK])
-			break;
-		pid = (pid_t)stat[STAT_PARENT];
-		memcpy(stat, above, sizeof(stat));
-	}
-	return pid;
-}
-
 void
 setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 {
@@ -421,7 +399,7 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 		pid = kept;
 		kind = OWNER_OF_KEEPER;
 	} else if (inv->command->bit == CMD_ACQUIRE) {
-		pid = setup_caller();
+		pid = process_caller();
 		kind = OWNER_OF_ACQUIRE;
 	}
 	/* From the environment if possible: reading the user database takes longer than all requests to a server. */

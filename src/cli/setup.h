@@ -46,12 +46,6 @@ int64_t setup_guard_ms(const struct options *);
 enum status setup_acquire(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1],
     struct acquire_args *, struct err *);
 
-/*
- * The process that called dlock.  A shell makes copies of itself for pipelines and substitutions, which end sooner than
- * the script does: of those the original counts.
- */
-pid_t setup_caller(void);
-
 /* user@host:pid, and for acquire that of the process that called it, or that of --keep: dlock itself ends at once. */
 void setup_owner(const struct invocation *, char owner[OWNER_MAX + 1]);
 

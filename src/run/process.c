@@ -12,6 +12,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#define ANCESTORS_MAX 16 /* that are looked at */
+
 bool
 process_read(pid_t pid, const char *file, char *text, size_t size)
 {
@@ -151,4 +153,25 @@ process_say(const struct process *p, const char *line)
 	}
 	if (!written)
 		syslog(LOG_USER | LOG_WARNING, "dlock: %s", line);
+}
+
+pid_t
+process_caller(void)
+{
+	uint64_t stat[STAT_FIELDS], above[STAT_FIELDS];
+	pid_t pid = getppid();
+	int i;
+
+	if (pid <= 0) /* it is outside of our container */
+		return getpid();
+	(void)process_stat(pid, stat);
+	/* The stack begins at a random address, which a copy has in common with its original. */
+	for (i = 0; i < ANCESTORS_MAX && stat[STAT_STACK] != 0 && stat[STAT_PARENT] != 0; i++) {
+		(void)process_stat((pid_t)stat[STAT_PARENT], above);
+		if (above[STAT_STACK] != stat[STAT_STACK])
+			break;
+		pid = (pid_t)stat[STAT_PARENT];
+		memcpy(stat, above, sizeof(stat));
+	}
+	return pid;
 }

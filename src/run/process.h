@@ -58,4 +58,10 @@ bool process_signal(const struct process *, int signal);
  */
 void process_say(const struct process *, const char *line);
 
+/*
+ * The process that called dlock.  A shell makes copies of itself for pipelines and substitutions, which end sooner than
+ * the script does: of those the original counts.
+ */
+pid_t process_caller(void);
+
 #endif
