@@ -173,6 +173,8 @@ TEST(lost)
 	ok(k.lost, "lost stays lost after a renewal");
 	lease_failed(&k, 112 * S, 0);
 	ok(k.lost, "lost stays lost after a failure");
+	lease_hasten(&k, 0);
+	ok(k.renew_at_us == CLOCK_NEVER, "no event brings another renewal");
 }
 
 /*
