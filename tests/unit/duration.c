@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/duration.h"
 
+#include <time.h>
+
 #include "tap.h"
 
 #define S INT64_C(1000)
@@ -214,4 +216,21 @@ TEST(show)
 	}
 	duration_show(DURATION_FOREVER, tiny, sizeof(tiny));
 	ok(strlen(tiny) < sizeof(tiny), "a small buffer stays terminated");
+}
+
+TEST(time_of_day)
+{
+	char shown_time[TIME_SIZE], expected[TIME_SIZE];
+	const time_t now = time(NULL);
+	struct tm tm;
+	time_t then;
+
+	(void)localtime_r(&now, &tm);
+	tm.tm_year--;
+	tm.tm_mday = tm.tm_yday + 1;
+	tm.tm_mon = 0;
+	tm.tm_isdst = -1;
+	then = mktime(&tm);
+	(void)strftime(expected, sizeof(expected), "%Y-%m-%d %H:%M:%S", &tm);
+	is_str(duration_show_time((int64_t)then * 1000000, shown_time), expected, "this day of last year has its date");
 }
