@@ -26,6 +26,7 @@ unit_tests = \
 	tests/unit/label \
 	tests/unit/layout \
 	tests/unit/lease \
+	tests/unit/loop \
 	tests/unit/node \
 	tests/unit/option \
 	tests/unit/other_client \
