@@ -74,6 +74,9 @@ setup() {
     rcli n1 del "{$key}:slot-2" >/dev/null
     take_slot 2
     [ "$slot" = 2 ] || fail "expected the one that is free, not $slot"
+    # A lock without an expiry is the last to end.
+    rcli n1 set "{$key}:slot-1" another >/dev/null
+    refuses 75 "the first to end is held by $who, " run --slots 2 "$key" -- true
 }
 
 @test "a lock of KEY excludes no slot, and a lock with the name of a slot does" {
