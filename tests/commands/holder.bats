@@ -61,6 +61,11 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     done
     gives 1 release --json "$key" "$token"
     json_is '.outcome == "broken" and .broken_by.user == "'"$(id -un)"'" and .broken_by.host == "'"$(uname -n)"'" and .broken_ms >= 0'
+    # A further hold of it was broken, too.
+    take "$key"
+    inner=$(dlock acquire --token "$token" "$key")
+    dlock break --force "$key" >/dev/null
+    refuses 1 "gone: broken by $me at $clock" release "$key" "$inner"
     # The next lock of this name was not broken.
     take "$key"
     dlock release "$key" "$token"
