@@ -253,6 +253,12 @@ asks() {
     at_terminal_gives 0 'y\n' "$key"
     [ "$(grep -c "^$key: held by" <<<"$output")" -eq 3 ] || fail "expected three holders"
     is_free_everywhere "$key" 5
+    for i in 1 2 3; do rcli "n$i" set "$key" "holder $i"; done
+    use 3
+    at_terminal_meanwhile "rcli n1 del '$key'"
+    exits 0
+    is_free_everywhere "$key" 3
+    use 5
     take "$key" --ttl 1m
     rcli n1 del "$key"
     rcli n2 del "$key"
