@@ -55,7 +55,7 @@ EOF
 @test "after a release that fails the keeper renews, as before" {
     redis_start other
     [ "$(rcli a acl setuser weak on '>word' '~*' +@connection)" = OK ]
-    script_goes 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key") && echo "$token" >token' ': >going' "$lives_on"
+    script_goes 'token=$("$DLOCK" acquire --keep $$ --ttl 9s -k 3s "$key") && echo "$token" >token' ': >going' "$lives_on"
     gives 1 release -N "$(node other)" "$key" "$(<token)"
     gives 69 release -N "$PWD/nowhere" "$key" "$(<token)"
     gives 77 release -N "unix://weak:word@$(node a)" "$key" "$(<token)"
