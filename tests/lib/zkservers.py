@@ -206,6 +206,8 @@ LIES = {
     "positive-error": with_code(5),
     "throttled": with_code(-127),
     "expired-reply": with_code(-112),
+    "no-node": with_code(-101),
+    "bad-version": with_code(-103),
     "enforce-auth": once_refused,
     "count": with_body(struct.pack(">i", 2147483647) + stat()),
     "negative-count": with_body(struct.pack(">i", -2) + stat()),

@@ -104,6 +104,11 @@ lies_of() {
     done
 }
 
+@test "a release that was refused has released nothing: if the lock is gone then, it was lost" {
+    gives 76 run "$key" -- sh -c 'echo "multi=bad-version getData=no-node" >"$1"' sh "$liar/lie"
+    complains "the lock was lost"
+}
+
 @test "a Redis or a web server at the port: it is not a ZooKeeper server" {
     redis_start_tcp redis
     spawn web "$PYTHON" -u -m http.server --bind 127.0.0.1 0
