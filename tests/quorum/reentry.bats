@@ -53,7 +53,7 @@ setup_file() {
 }
 
 @test "the fence of a lock that is entered again comes from the nodes" {
-    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"; DLOCK_FENCE=9223372036854775807 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"
+    try run "$key" -- sh -c 'unset DLOCK_HOLDS; echo "$DLOCK_FENCE"; DLOCK_FENCE=9223372036854775807 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"
         DLOCK_FENCE=1 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"'
     succeeds
     fence=${lines[0]}
