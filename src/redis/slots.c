@@ -147,6 +147,8 @@ looked(void *context, int node, const struct result *d)
 		view = &s->slot[i].record.node[node];
 		if (!answer_holder(reply_item(d->reply, (size_t)i), &s->slot[i].said[node])) {
 			answer_fail_unexpected(&s->error[node]);
+			while (i-- > 0) /* its vote does not count for any of them */
+				s->slot[i].record.node[node].state = LOCK_UNKNOWN;
 			return;
 		}
 		view->state = s->slot[i].said[node].state;
