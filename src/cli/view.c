@@ -451,6 +451,7 @@ view_add_sample(struct view *v, const char *key, const struct record *r, struct 
 	const struct holder *const h = record_holder(r);
 	const struct former *f;
 	int64_t *value;
+	size_t k;
 	int i;
 
 	if (grown == NULL)
@@ -473,7 +474,8 @@ view_add_sample(struct view *v, const char *key, const struct record *r, struct 
 		value[LAST_RUN] = r->run.at_ms;
 		value[LAST_STATUS] = r->run_end.status < 0 ? 128 - r->run_end.status : r->run_end.status;
 	}
-	for (f = r->former; f < r->former + r->formers; f++) {
+	for (k = 0; k < r->formers; k++) {
+		f = &r->former[k];
 		if (strcmp(f->outcome, "held") == 0 || f->held_ms < 0)
 			continue;
 		value[LAST_HELD] = f->held_ms;
