@@ -14,7 +14,7 @@
 
 #define TTL_MS 1000
 #define NOT_RELEASED 100 /* added to what supervise() returned */
-#define DISORDER 101	 /* a command that is stopped would go on for a moment before it gets SIGTERM */
+#define DISORDER 101	 /* a stopped command would go on before it gets the signal, or not at all */
 
 static int releases;
 
@@ -103,7 +103,7 @@ break_soon(void *memory)
 
 /* A process that holds a long lease, which is broken long before its first renewal; it ends with the outcome. */
 static int
-supervised_and_broken(void)
+supervised_and_broken(int first_signal)
 {
 	static char sleep[] = "sleep", seconds[] = "60";
 	char *const argv[] = { sleep, seconds, NULL };
@@ -115,7 +115,7 @@ supervised_and_broken(void)
 		.lease = &lease,
 		.argv = argv,
 		.shown_key = "k",
-		.first_signal = SIGTERM,
+		.first_signal = first_signal,
 		.kill_after_us = 10000000,
 		.signals = &signals };
 	struct supervised result = { 0 };
@@ -133,7 +133,7 @@ supervised_and_broken(void)
 			_exit(NOT_RELEASED);
 		status = (int)supervise(&plan, &result, &err);
 		(void)pthread_join(thread, NULL);
-		if (sent_count < 2 || sent[0] != SIGTERM || sent[1] != SIGCONT)
+		if (sent_count < 2 || sent[0] != first_signal || sent[1] != SIGCONT)
 			_exit(DISORDER);
 		_exit(status);
 	}
@@ -146,10 +146,13 @@ TEST(supervisor)
 	const int64_t began = clock_now_us();
 	int status;
 
-	status = supervised_and_broken();
+	status = supervised_and_broken(SIGTERM);
 	ok(WIFEXITED(status), "a lock is broken");
 	is_int(WEXITSTATUS(status), ST_LOST, "the supervisor notices that the lock is lost");
 	ok(clock_now_us() - began < INT64_C(60000000), "long before the first renewal, which ends the command");
+	status = supervised_and_broken(SIGHUP);
+	ok(WIFEXITED(status), "a lock is broken whose command gets SIGHUP first");
+	is_int(WEXITSTATUS(status), ST_LOST, "a stopped command is continued behind that, too");
 
 	status = supervised_until(600000000, false);
 	ok(WIFEXITED(status), "a command is held");
