@@ -32,7 +32,8 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
     keeper.connect(f"\0dlock-keeper/{digest:08x}")
     try:
         keeper.send(token.encode())
-        keeper.recv(1)  # returns when it hangs up: at once, or with its end
+        if keeper.recv(1):  # else it hangs up
+            sys.exit("it pauses, and the next word would end it")
     except OSError:
         pass
 EOF
