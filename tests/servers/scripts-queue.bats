@@ -127,9 +127,11 @@ load ../lib/scripts
 @test "release.lua with a time to keep hands nothing over, and tells the waiters" {
     acquire "$one"
     queue "$two" '' w1 60000
+    rcli a zadd "$meta:waiting" 1000 w2 # its time is over
     give_back "$one" 5000 0 0 60000
     [ "$(rcli a llen "$meta:wake")" -eq 0 ]
     [ "$(rcli a lrange "$meta:leave:w1" 0 -1)" = kept ]
+    [ "$(rcli a exists "$meta:leave:w2")" -eq 0 ]
     [ "$(rcli a pttl "$meta:leave:w1")" -le 60000 ]
     [ "$(rcli a pttl "$key")" -le 5000 ]
 }
