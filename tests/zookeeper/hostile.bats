@@ -105,8 +105,11 @@ lies_of() {
 }
 
 @test "a release that was refused has released nothing: if the lock is gone then, it was lost" {
-    gives 76 run "$key" -- sh -c 'echo "multi=bad-version getData=no-node" >"$1"' sh "$liar/lie"
-    complains "the lock was lost"
+    for why in bad-version no-node; do
+        lie
+        gives 76 run "$key" -- sh -c 'echo "multi=$2 getData=no-node" >"$1"' sh "$liar/lie" "$why"
+        complains "the lock was lost"
+    done
 }
 
 @test "a Redis or a web server at the port: it is not a ZooKeeper server" {
