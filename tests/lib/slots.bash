@@ -26,6 +26,24 @@ take_slots() {
     [ "${!tokens[*]}" = "$(seq -s ' ' "$1")" ] || fail "expected each slot once, not ${!tokens[*]}"
 }
 
+# take_slots_on_all NODES N [ARG...]: the same, on each of so many nodes.  On a busy machine a node that is not needed for a
+# grant may be too slow for it.
+take_slots_on_all() {
+    local nodes=$1
+    shift
+    wait_until "take_slots $*; has_all_slots $nodes $1 || { end_slots $1; false; }"
+}
+has_all_slots() {
+    local i name
+    for name in $(node_names "$1"); do
+        for ((i = 1; i <= $2; i++)); do held "{$key}:slot-$i" "$name" || return; done
+    done
+}
+end_slots() {
+    local i
+    for ((i = 1; i <= $1; i++)); do end_slot "$i"; done
+}
+
 # end_slot SLOT [ARG...]: release the one that take_slots took.
 end_slot() { dlock release "${@:2}" "{$key}:slot-$1" "${tokens[$1]}"; }
 

@@ -55,7 +55,7 @@ are_up() {
 
 @test "a waiter blocks at the first node where each slot is held by whom a majority names" {
     use 3
-    take_slots 2 --ttl 60s
+    take_slots_on_all 3 2 --ttl 60s
     # There nobody would release slot 2.
     rcli n1 set "{$key}:slot-2" "$OTHER_TOKEN" px 60000 >/dev/null
     start run --slots 2 --wait 60s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
@@ -67,7 +67,7 @@ are_up() {
 
 @test "where no node has all of the holders, a waiter leaves no entry, and gets what is released" {
     use 3
-    take_slots 3 --ttl 60s
+    take_slots_on_all 3 3 --ttl 60s
     local i
     for i in 1 2 3; do rcli "n$i" set "{$key}:slot-$i" "$OTHER_TOKEN" px 60000 >/dev/null; done
     start run -v --slots 3 --wait 60s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
@@ -90,7 +90,7 @@ are_up() {
 
 @test "a waiter that gives up leaves nothing on any node" {
     use 5
-    take_slots 2
+    take_slots_on_all 5 2
     queue_for 2 1
     kill -TERM "${waiter[0]}"
     finishes 143 "${waiter[0]}"
@@ -104,7 +104,7 @@ are_up() {
         key=job-$how
         rm -f served
         unset waiter
-        take_slots 2 --ttl 60s
+        take_slots_on_all 5 2 --ttl 60s
         queue_for 2 3 --node-timeout 2s
         "$how" n1
         wait_until '[ "$(blocked n2)" = 3 ]' 25
@@ -118,7 +118,7 @@ are_up() {
 @test "what a node grants of one slot is rolled back there, also once another slot is tried" {
     local first other
     use 3
-    take_slots 2 --ttl 60s
+    take_slots_on_all 3 2 --ttl 60s
     rcli n3 flushall >/dev/null
     proxy_rules p3 hold
     DLOCK_NODES="$(node n1) $(node n2) $(proxy_node p3)" queue_for 2 1 --ttl 60s --node-timeout 2s
