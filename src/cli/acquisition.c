@@ -30,13 +30,13 @@
  */
 struct line {
 	const struct log *log;
-	const struct err *why;		 /* why the last try failed */
-	char key[200];			 /* for messages */
-	char lead[HOLDER_LEAD_SIZE + 2]; /* precedes the holder: ", held by " */
-	int64_t since_us;		 /* the operation has begun */
-	bool shown;			 /* there is a status line */
-	int64_t began_us;		 /* the wait has begun; 0: there was none */
-	int64_t next_say_us;		 /* the next line */
+	const struct err *why;	     /* why the last try failed */
+	char key[200];		     /* for messages */
+	char lead[HOLDER_LEAD_SIZE]; /* precedes the holder: "held by " */
+	int64_t since_us;	     /* the operation has begun */
+	bool shown;		     /* there is a status line */
+	int64_t began_us;	     /* the wait has begun; 0: there was none */
+	int64_t next_say_us;	     /* the next line */
 };
 
 /* The parts of the status line: the wait, and those of the sentence about the holder. */
@@ -83,11 +83,10 @@ draw(void *context, const struct holder *holder)
 	duration_show((clock_now_us() - line->since_us) / 1000, length, sizeof(length));
 	text_addf(&text[KEY], "%s", line->key);
 	text_addf(&text[WAITED], ": waiting for %s", length);
-	if (holder != NULL && holder->state == LOCK_KEPT)
-		text_addf(sentence[HOLDER_LABEL], ", ");
-	if (holder != NULL)
+	if (holder != NULL) {
+		text_addf(sentence[holder->state == LOCK_KEPT ? HOLDER_LABEL : HOLDER_LEAD], ", ");
 		holder_describe(holder, line->lead, sentence);
-	else if (line->why->text[0] != '\0')
+	} else if (line->why->text[0] != '\0')
 		text_addf(sentence[HOLDER_LABEL], ", %s", line->why->text);
 	if (at.length > 0) { /* there is hardly room for more than how long */
 		duration_show(holder->held_ms, length, sizeof(length));
@@ -129,7 +128,7 @@ say_waiting(void *context, const struct holder *holder)
 	}
 	text_addf(&text, "; ");
 	if (holder != NULL)
-		holder_say(holder, line->lead + 2, &text);
+		holder_say(holder, line->lead, &text);
 	else
 		text_addf(&text, "%s", line->why->text[0] != '\0' ? line->why->text : "the holder is not known");
 	log_warn(line->log, "%s", buffer);
@@ -248,8 +247,7 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 	enum status status = ST_HELD;
 
 	(void)text_show(inv->operand[0], line.key, sizeof(line.key));
-	memcpy(line.lead, ", ", 2);
-	(void)holder_lead(inv->options.slots, line.lead + 2);
+	(void)holder_lead(inv->options.slots, line.lead);
 	if (!inv->options.quiet && inv->options.wait_ms != 0)
 		a->args.waiting = terminal ? draw : say_waiting;
 	a->args.context = &line;

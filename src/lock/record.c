@@ -135,11 +135,12 @@ holder_say(const struct holder *h, const char *lead, struct text *text)
 }
 
 enum status
-holder_error(const struct holder *h, struct err *err)
+holder_error(const struct holder *h, int slots, struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
+	char lead[HOLDER_LEAD_SIZE];
 
-	holder_say(h, "held by ", &text);
+	holder_say(h, holder_lead(slots, lead), &text);
 	return ST_HELD;
 }
 

@@ -190,8 +190,8 @@ const char *holder_lead(int slots, char lead[HOLDER_LEAD_SIZE]);
 /* Append all of it to one text. */
 void holder_say(const struct holder *, const char *lead, struct text *);
 
-/* The error of a lock that is held, in the same words.  Returns ST_HELD. */
-enum status holder_error(const struct holder *, struct err *);
+/* The error of a lock that is held, or of so many slots, in the same words.  Returns ST_HELD. */
+enum status holder_error(const struct holder *, int slots, struct err *);
 
 /* The word for a state. */
 const char *record_state(enum lock_state);

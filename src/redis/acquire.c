@@ -39,7 +39,7 @@ acquire_replied(void *context, int node, const struct result *d)
 	else if (answer.vote == VOTE_NO) {
 		t->ticket[node] = answer.ticket;
 		t->before[node] = answer.before;
-		(void)holder_error(&answer.holder, &err);
+		(void)holder_error(&answer.holder, 0, &err);
 		log_debug(&t->nodes->log, "%s: %s", name, err.text);
 	} else if (t->error[node].duplicate != 0)
 		log_debug(&t->nodes->log, "%s: %s", name, t->error[node].why.reason.text);
@@ -492,8 +492,6 @@ prepare(struct acquire *t, struct nodes *nodes, const struct acquire_args *args,
 	t->args = args;
 	t->raise = t;
 	t->slots = args->slots > 0 ? slots : NULL;
-	slots->slot = NULL; /* it is large: only what slots_free() needs is set */
-	slots->names = NULL;
 	if (t->slots != NULL)
 		status = slots_prepare(slots, args, err);
 	else
@@ -574,7 +572,9 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, struct l
 	(void)redis_release(backend, lease, 0, &ownership, &ignored);
 	status = err_set(err, ST_INTERRUPTED, "interrupted");
 out:
-	nodes_cancel(&s->nodes, &slots);
-	slots_free(&slots);
+	if (t.slots != NULL) {
+		nodes_cancel(&s->nodes, &slots);
+		slots_free(&slots);
+	}
 	return status;
 }

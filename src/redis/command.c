@@ -127,11 +127,13 @@ keys_of(const char *key, struct keys *names)
 	char *const metadata = names->sibling[METADATA];
 	const char *tag;
 	const size_t tag_length = find_tag(key, length, &tag);
+	const bool tagged = tag_length > 0 && tag_length + 2 < length;
+	const int base = tagged ? slot_base(key) : 0;
 	size_t metadata_length;
 	int i;
 
 	names->key = key;
-	if (tag_length > 0 && tag_length + 2 < length)
+	if (tagged)
 		(void)snprintf(metadata, size, "%s" SUFFIX, key);
 	else if (tag_length == 0 && strchr(key, '}') == NULL)
 		(void)snprintf(metadata, size, "{%s}" SUFFIX, key);
@@ -142,8 +144,8 @@ keys_of(const char *key, struct keys *names)
 		memcpy(names->sibling[i], metadata, metadata_length);
 		memcpy(names->sibling[i] + metadata_length, suffixes[i], strlen(suffixes[i]) + 1);
 	}
-	if (tag_length > 0 && tag_length + 2 < length && slot_base(key) > 0)
-		(void)snprintf(names->sibling[WAITING], size, "%.*s:slots" SUFFIX ":waiting", slot_base(key), key);
+	if (base > 0)
+		(void)snprintf(names->sibling[WAITING], size, "%.*s:slots" SUFFIX ":waiting", base, key);
 }
 
 /* Does a name of so many bytes end with the suffix, behind something else?  Then *length becomes that of the latter. */

@@ -284,7 +284,7 @@ nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step 
 			    "metadata of the lock");
 	}
 	if (step == ATTEMPT_HELD && holder != NULL)
-		return holder_error(holder, err);
+		return holder_error(holder, 0, err);
 	if (step == ATTEMPT_TOO_SLOW)
 		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
 	if (step == ATTEMPT_SPLIT) {

@@ -138,6 +138,9 @@ int64_t waitqueue_last_try_us(const struct acquire *, enum attempt_step);
  */
 bool waitqueue_wait(struct acquire *, enum attempt_step, unsigned int tries, const struct err *);
 
+/* Does the release of this holder wake waiters?  NULL: nobody is known to hold the lock. */
+bool waitqueue_hands_over(const struct holder *);
+
 /* Join the queue of this node, or keep the place there.  False: no queue is available. */
 bool waitqueue_join(struct waitqueue *, int node);
 

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "base/text.h"
 #include "lock/lease.h"
 
 enum status
@@ -106,13 +105,13 @@ slots_first(const struct slots *s)
 
 /* Are all slots kept, after their commands have ended, until this instant or longer? */
 static bool
-are_kept(const struct slots *s, int64_t until_us)
+are_kept(const struct slots *s, int64_t now_us, int64_t until_us)
 {
 	const struct slot *slot;
 
 	for (slot = s->slot; slot < s->slot + s->count; slot++) {
 		if (slot->record.state != LOCK_KEPT ||
-		    clock_add(clock_now_us(), slot->record.holder[0].left_ms * 1000) < until_us)
+		    clock_add(now_us, slot->record.holder[0].left_ms * 1000) < until_us)
 			return false;
 	}
 	return true;
@@ -125,7 +124,7 @@ all_hand_over(const struct slots *s)
 	int i;
 
 	for (i = 0; i < s->count; i++) {
-		if (s->slot[i].record.state == LOCK_OTHER_CLIENT)
+		if (!waitqueue_hands_over(record_holder(&s->slot[i].record)))
 			return false;
 	}
 	return true;
@@ -242,17 +241,6 @@ look(struct acquire *t, struct err *err)
 	return nodes_no_quorum(t->nodes, &s->ballot, s->error, err);
 }
 
-/* All slots are held. */
-static enum status
-refuse(const struct slots *s, struct err *err)
-{
-	struct text text = text_in(err->text, sizeof(err->text));
-	char lead[HOLDER_LEAD_SIZE];
-
-	holder_say(slots_first(s), holder_lead(s->count, lead), &text);
-	return ST_HELD;
-}
-
 /* -- Waiting ---------------------------------------------------------------- */
 
 /*
@@ -324,8 +312,8 @@ slots_wait(struct acquire *t, enum attempt_step step, unsigned int tries, struct
 			return status;
 		if (t->queue.handoff[0] != '\0') /* it came meanwhile */
 			return ST_OK;
-		if (now >= t->args->wait.until_us || (status == ST_OK && are_kept(s, t->args->wait.until_us)))
-			return status == ST_OK ? refuse(s, err) : status;
+		if (now >= t->args->wait.until_us || (status == ST_OK && are_kept(s, now, t->args->wait.until_us)))
+			return status == ST_OK ? holder_error(slots_first(s), s->count, err) : status;
 		pause = status == ST_OK ? queue_up(t, tries) : lease_wait_held_us(tries, random_u32());
 		if (!waitqueue_sleep(t, clock_sooner(clock_add(now, pause), t->args->wait.until_us), tries))
 			return err_set(err, ST_INTERRUPTED, "interrupted");

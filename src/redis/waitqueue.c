@@ -151,9 +151,8 @@ waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
 
 /* -- Waiting ---------------------------------------------------------------- */
 
-/* Does the release of this holder wake waiters? */
-static bool
-hands_over(const struct holder *holder)
+bool
+waitqueue_hands_over(const struct holder *holder)
 {
 	return holder != NULL && holder->state != LOCK_OTHER_CLIENT && !holder->other_type;
 }
@@ -221,7 +220,7 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
 		return lease_wait_split_us(t->splits > 0 ? t->splits : tries, random_u32(),
 		    clock_now_us() - t->attempt.started_us);
-	if (step == ATTEMPT_HELD && t->queue.blocked && hands_over(holder))
+	if (step == ATTEMPT_HELD && t->queue.blocked && waitqueue_hands_over(holder))
 		return lease_wait_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
 	pause = lease_wait_held_us(tries, random_u32());
 	if (step == ATTEMPT_HELD)
@@ -340,7 +339,7 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, co
 	int64_t now, wake;
 
 	if (t->args->wait.until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
-	    hands_over(attempt_holder(&t->attempt))) {
+	    waitqueue_hands_over(attempt_holder(&t->attempt))) {
 		if (!await_queue_node(t))
 			return false;
 		queue_up(t);
@@ -405,5 +404,6 @@ waitqueue_find_handoff(struct acquire *t)
 
 	while (i < t->nodes->count && !attempt_held_at(&t->attempt, i))
 		i++;
-	return i < t->nodes->count && hands_over(holder) && holder_has_ended(holder) && waitqueue_pop(t, i, 0);
+	return i < t->nodes->count && waitqueue_hands_over(holder) && holder_has_ended(holder) &&
+	    waitqueue_pop(t, i, 0);
 }

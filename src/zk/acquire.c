@@ -339,7 +339,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 	else if (code != ZK_OK)
 		status = zk_error(z, code, err);
 	else if (!a.place->first && a.holder.state != LOCK_FREE) {
-		status = holder_error(&a.holder, err);
+		status = holder_error(&a.holder, 0, err);
 		if (args->refused_by != NULL)
 			*args->refused_by = a.holder;
 	} else if (!a.place->first)
