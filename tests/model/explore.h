@@ -96,16 +96,45 @@ print_way(const std::vector<visit<state>> &all, uint32_t to, Show show)
 	}
 }
 
+/* What all models take on their command lines. */
+struct search {
+	bool trace = false;
+	double most_seconds = 300;
+
+	bool
+	take(const char *argument)
+	{
+		if (!strncmp(argument, "seconds=", 8)) {
+			most_seconds = strtod(argument + 8, NULL);
+			return true;
+		}
+		trace = trace || !strcmp(argument, "trace");
+		return !strcmp(argument, "trace");
+	}
+};
+
+/* A rule that is left out, if the argument is its name. */
+template <class Rules>
+bool
+leave_out(const Rules &rules, const char *argument)
+{
+	for (const auto &r : rules) {
+		if (!strcmp(argument, r.name))
+			return *r.flag = true;
+	}
+	return false;
+}
+
+/* Search, and print a line: what was found, how many states, how long it took, and whether it was exhaustive. */
 template <class state, class Next, class Wrong, class Show>
 int
-explore(const std::vector<state> &initial, Next successors, Wrong wrong, Show show, bool trace, double most_seconds,
-    const char *expected)
+explore(const std::vector<state> &initial, Next successors, Wrong wrong, Show show, const search &how)
 {
 	const auto began = std::chrono::steady_clock::now();
 	table seen;
 	std::deque<state> queue;
 	std::vector<visit<state>> all;
-	uint64_t at = 0, most = 0;
+	uint64_t at = 0;
 	const char *found = NULL;
 	bool whole = true;
 	uint32_t bad = 0;
@@ -113,7 +142,7 @@ explore(const std::vector<state> &initial, Next successors, Wrong wrong, Show sh
 	auto come = [&](const state &s, uint32_t from, const char *step) {
 		if (found != NULL || !seen.add(table::hash(&s, sizeof(s))))
 			return;
-		if (trace)
+		if (how.trace)
 			all.push_back({ s, from, step });
 		else
 			queue.push_back(s);
@@ -125,31 +154,27 @@ explore(const std::vector<state> &initial, Next successors, Wrong wrong, Show sh
 	};
 	for (const state &s : initial)
 		come(s, UINT32_MAX, "start");
-	while (found == NULL && (trace ? at < all.size() : !queue.empty())) {
+	while (found == NULL && (how.trace ? at < all.size() : !queue.empty())) {
 		state s;
-		if (trace)
+		if (how.trace)
 			s = all[at].s;
 		else {
 			s = queue.front();
 			queue.pop_front();
-			if (queue.size() > most)
-				most = queue.size();
 		}
 		const uint32_t from = (uint32_t)at++;
 		successors(s, [&](const state &t, const char *step) { come(t, from, step); });
-		if ((at & 0xffff) == 0 && took() > most_seconds) {
+		if ((at & 0xffff) == 0 && took() > how.most_seconds) {
 			whole = false;
 			break;
 		}
 	}
-	if (trace && found != NULL)
+	if (how.trace && found != NULL)
 		print_way(all, bad, show);
-	const bool fine = expected == NULL || strcmp(expected, found == NULL ? "nothing" : found) == 0;
-	printf("%-11s %10llu states %7.1f s  %s%s\n", found == NULL ? "nothing" : found, (unsigned long long)seen.used,
+	printf("%-11s %10llu states %7.1f s  %s\n", found == NULL ? "nothing" : found, (unsigned long long)seen.used,
 	    took(),
 	    found != NULL ? "until the first"
 		: whole	  ? "exhaustive"
-			  : "NOT EXHAUSTIVE",
-	    fine ? "" : "  DIFFERS");
-	return fine ? 0 : 1;
+			  : "NOT EXHAUSTIVE");
+	return 0;
 }

@@ -43,16 +43,15 @@ successors(const state &s, Emit emit)
 int
 main(int argc, char **argv)
 {
-	const char *expected = NULL;
-	double seconds = 60;
+	search how;
 	clients = argc > 1 ? atoi(argv[1]) : 3;
 	for (int i = 2; i < argc; i++)
-		expected = !strncmp(argv[i], "expect=", 7) ? argv[i] + 7 : expected;
+		(void)how.take(argv[i]);
 	printf("sets %d: ", clients);
 	state s;
 	memset(&s, 0, sizeof(s));
 	return explore(
 	    std::vector<state>{ s }, [](const state &x, auto e) { successors(x, e); },
 	    [](const state &x) { return __builtin_popcount(x.inside) > PLACES ? "limit" : (const char *)NULL; },
-	    [](const state &) {}, false, seconds, expected);
+	    [](const state &) {}, how);
 }

@@ -874,9 +874,7 @@ show(const state &s)
 int
 main(int argc, char **argv)
 {
-	bool trace = false;
-	double seconds = 300;
-	const char *expected = NULL;
+	search how;
 	if (argc < 2)
 		return 64;
 	printf("waiting");
@@ -896,22 +894,13 @@ main(int argc, char **argv)
 			known = askew = true;
 		if (!strcmp(argv[i], "order"))
 			known = check_order = true;
-		if (!strcmp(argv[i], "trace"))
-			known = trace = true;
-		if (!strncmp(argv[i], "seconds=", 8))
-			known = true, seconds = atof(argv[i] + 8);
-		if (!strncmp(argv[i], "expect=", 7))
-			known = true, expected = argv[i] + 7;
-		for (const auto &r : rules)
-			if (!strcmp(argv[i], r.name))
-				known = *r.flag = true;
-		if (!known) {
+		if (!known && !how.take(argv[i]) && !leave_out(rules, argv[i])) {
 			fprintf(stderr, "unknown: %s\n", argv[i]);
 			return 64;
 		}
 	}
 	for (int i = 1; i < argc; i++)
-		if (strncmp(argv[i], "expect=", 7) && strncmp(argv[i], "seconds=", 8))
+		if (strncmp(argv[i], "seconds=", 8))
 			printf(" %s", argv[i]);
 	printf(": ");
 	fflush(stdout);
@@ -964,5 +953,5 @@ main(int argc, char **argv)
 	settle(s);
 	initial.push_back(s);
 	return explore(
-	    initial, [](const state &x, auto e) { successors(x, e); }, wrong, show, trace, seconds, expected);
+	    initial, [](const state &x, auto e) { successors(x, e); }, wrong, show, how);
 }
