@@ -315,7 +315,7 @@ prints 'grants nothing for another'
 say 'They have just started, and may have forgotten locks.' 'These have not, so we disable the guard.'
 show 0 'export DLOCK_RESTART_GUARD=0'
 begin 'dlock run --ttl 5s nightly -- ./backup'
-until_true 'all five hold the lock' 'dlock status nightly | grep -q " 5/5$"'
+until_true 'all five hold the lock' 'dlock status nightly | grep -q "^nightly  *held .* 5/5$"'
 show 0 'dlock status nightly'
 prints ' 5/5$'
 
