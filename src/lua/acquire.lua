@@ -3,8 +3,10 @@
 -- Acquire the lock KEYS[1] for a token, atomically: the key never exists without an expiry, and nothing is changed if
 -- another token holds it.  A token that was released ("gone") acquires nothing any more, however late the request is.
 --
---   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE HANDOFF WAITER WAIT_MS TICKET WAITED_MS HISTORY
+--   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting \
+--       {KEY}:dlock:history , \
+--       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE HANDOFF WAITER WAIT_MS TICKET WAITED_MS HISTORY MOST \
+--       REPLACE
 --
 -- CANDIDATE_US is the time of day of the client in microseconds, its proposal for the fence.
 -- GUARD_S is the restart guard: a server that has been up for less than GUARD_S seconds, or -GUARD_S, grants nothing,
@@ -20,12 +22,20 @@
 -- lock over, and gets a ticket, unless it passes the TICKET that it has.
 -- HISTORY is how many holders the history keeps, this one included (history.lua); 0 adds nothing to it.  WAITED_MS is
 -- how long the caller has waited.
+-- MOST, if it is not 0: a WAITER that comes when so many wait already is not recorded.
+-- REPLACE is given by a caller that replaces the holder: if it is refused, the holder is asked to end, as by ask.lua.
+-- The newest of several such callers wins.  Each has a number, REPLACE, which is 0 at first; a node that has none for it
+-- makes one that is greater than those before.  A caller whose number is less than that of another one gets {-3, owner
+-- of that one}, and nothing is changed; but in exchange for a handoff token it is granted, by {1, fence, owner of that
+-- one}, since its release wakes the next waiter.  -1: the caller does not wait; it counts only if it is granted.
 -- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
 -- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
--- type of the key, ticket, waiters before it, kept}.  The values from owner on are empty if the holder is not dlock.
+-- type of the key, ticket, waiters before it, kept}, and the number of a caller that replaces.  The values from owner on
+-- are empty if the holder is not dlock.  The ticket is minus the number of waiters if WAITER was not recorded because of
+-- MOST.
 -- kept is "MS_AGO OPTION" if the command has ended that long ago, and the lock is kept by this option; else "".
 local HOUR, HALF_HOUR, MONTH = 3600000, 1800000000, 2592000000
-local key, meta, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, meta, holds, wake, waiting, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local token, ttl, candidate, guard = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6] or 0)
 local node, handoff, waiter = ARGV[7] or '1', ARGV[8] or '', ARGV[9] or ''
 local wait, ticket = tonumber(ARGV[10] or 0), tonumber(ARGV[11] or 0)
@@ -44,7 +54,6 @@ end
 -- Complete the entry of the last holder in the history, before a renewal moves the end of its lease, and add this
 -- holder, see history.lua.  LTRIM is first: if it is refused, the list does not grow.
 local function remember(most, since, stamp)
-  local list = meta .. ':history'
   local last = redis.call('LINDEX', list, '0') or ''
   local id, past, rest = string.match(last, '^(%S+) %- open %- (%S+ %S+ %S+ )(.*)$')
   if id then -- it was never released
@@ -61,7 +70,28 @@ local function remember(most, since, stamp)
   redis.call('PEXPIRE', list, ttl + MONTH)
 end
 
+-- The newest caller that replaces is in the metadata: "NUMBER NAME OWNER".
+local replace = tonumber(ARGV[15] or '')
+local newest, name, by = string.match(replace and redis.call('HGET', meta, 'replace') or '', '^(%d+) (%S+) (.*)$')
+local me = string.match(waiter, '^%S*')
 local exchange = handoff ~= '' and field[2] == handoff and redis.pcall('GET', key) == handoff
+if replace and name == me then
+  replace = math.max(replace, tonumber(newest))
+end
+local older = replace and replace > 0 and replace < tonumber(newest or 0)
+if older and not exchange and field[1] ~= token then
+  return {-3, by}
+end
+
+-- Become the newest.
+local function succeed()
+  if replace <= 0 then
+    replace = math.max(tonumber(newest or 0) + 1, now)
+  end
+  redis.call('HSET', meta, 'replace', string.format('%.0f %s %s', replace, me, ARGV[4]))
+  keep_facts(wait)
+end
+
 if guard ~= 0 then
   local info = redis.pcall('INFO', 'server')
   if type(info) == 'table' and guard > 0 then
@@ -94,18 +124,21 @@ if granted then
       redis.call('HSET', meta, 'served', ARGV[11])
     end
   end
+  if replace and not older then
+    pcall(succeed)
+  end
   pcall(remember, tonumber(ARGV[13] or 0), since, stamp)
-  return {1, fence}
+  return {1, fence, older and by or nil}
 end
-local owner, label, since, served, of_node, keep = unpack(redis.call('HMGET', meta, 'owner', 'label', 'since',
-  'served', 'node', 'keep'))
+local owner, label, since, served, of_node, keep, last,
+  asked = unpack(redis.call('HMGET', meta, 'owner', 'label', 'since', 'served', 'node', 'keep', 'ticket', 'asked'))
 served = tonumber(served or 0) or 0
 local kind = redis.call('TYPE', key).ok
 local holder = kind == 'string' and redis.call('GET', key) or ''
 local left = redis.call('PTTL', key)
 if holder == token and field[2] ~= token then
   redis.call('PEXPIRE', key, math.max(left, 1)) -- changes nothing, but is a write, which WAIT counts
-  return of_node == node and {1, fence} or {-2, tonumber(of_node or 0) or 0}
+  return of_node == node and {1, fence, older and by or nil} or {-2, tonumber(of_node or 0) or 0}
 end
 
 -- A server without free memory refuses this; the waiter then has no handoff.  The score is the time until which the
@@ -122,16 +155,48 @@ local function note_waiter()
   end
 end
 
-if waiter ~= '' and wait > 0 then
-  pcall(note_waiter)
+local stamp = string.format('%.0f', now / 1000)
+local function count_waiters()
+  return tonumber(redis.pcall('ZCOUNT', waiting, stamp, '+inf')) or 0
 end
-local before = math.max(ticket - served - 1, 0)
-local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now / 1000), '+inf')) or 0
+
+-- How many wait before this one, at most.  If some have given up, the tickets of the others tell, see history.lua; of very
+-- many they are not read.
+local function count_before(waiters)
+  local before, found = math.max(ticket - served - 1, 0), {}
+  last = math.max(tonumber(last or 0) or 0, ticket)
+  if before > 0 and last - served > waiters and waiters <= 100 then
+    before, found = 0, redis.pcall('ZRANGEBYSCORE', waiting, stamp, '+inf', 'WITHSCORES')
+  end
+  for i = 2, #found, 2 do
+    before = before + ((last - math.floor(found[i] % 1 * 2048 + 0.5)) % 2048 > last - ticket and 1 or 0)
+  end
+  return math.min(before, math.max(waiters - 1, 0))
+end
+
+local most = tonumber(ARGV[14] or 0)
+if waiter ~= '' and wait > 0 then
+  if most > 0 and ticket == 0 and count_waiters() >= most and not redis.call('ZSCORE', waiting, waiter) then
+    ticket = -count_waiters()
+  else
+    pcall(note_waiter)
+  end
+end
+if replace and not older and replace >= 0 and ticket >= 0 then
+  pcall(succeed)
+end
+if replace and ticket >= 0 and holder == field[1] and holder ~= field[2]
+  and string.match(asked or '', '^%S*') ~= holder then
+  redis.pcall('HSET', meta, 'asked', string.format('%s %s %s', holder, stamp, ARGV[4]))
+end
+local waiters = count_waiters()
+local before = count_before(waiters)
 if holder ~= field[1] then
-  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before, ''}
+  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before, '', replace}
 end
 local who, ended, why = string.match(keep or '', '^(%S+) %d+ (%d+) (%S+)$')
 local kept = who == holder and field[2] == holder and
   string.format('%.0f %s', math.max(now / 1000 - ended, 0), why) or ''
 return {0, holder, left, field[2] == holder and 1 or 0, owner or '', label or '',
-  math.max(now / 1000 - (tonumber(since or 0) or 0), 0), fence, waiters, kind, ticket, before, kept}
+  math.max(now / 1000 - (tonumber(since or 0) or 0), 0), fence, waiters, kind, ticket, before, kept,
+  replace}

@@ -3,18 +3,17 @@
 -- Record a fence for the lock KEYS[1], if TOKEN still holds it, so that a majority of nodes knows the fence before it
 -- is given out.
 --
---   redis-cli --eval fence.lua KEY {KEY}:dlock , TOKEN FENCE
+--   redis-cli --eval fence.lua KEY {KEY}:dlock {KEY}:dlock:history , TOKEN FENCE
 --
 -- Returns 1 if it is recorded, 0 if TOKEN no longer holds the lock, 2 if the fence is more than a day ahead of the
 -- clock of this server: a server that reports a wrong fence must not stop fences on other servers from growing with
 -- time.
 local HOUR, DAY = 3600000, 86400000
-local key, meta = KEYS[1], KEYS[2]
+local key, meta, list = KEYS[1], KEYS[2], KEYS[3]
 local token, fence = ARGV[1], tonumber(ARGV[2])
 
 -- The fence in the entry of this holder, see history.lua.
 local function correct_history()
-  local list = meta .. ':history'
   local before, after = string.match(redis.call('LINDEX', list, 0) or '',
     '^(%S+ %- open %- %S+ %S+ %S+ %S+ %S+ )%S+( .*)$')
   if before and string.match(before, '^%S+') == token then

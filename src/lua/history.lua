@@ -2,22 +2,23 @@
 --
 -- Read the history of the lock KEYS[1], and who waits for it, without changing anything.
 --
---   redis-cli --eval history.lua KEY {KEY}:dlock {KEY}:dlock:waiting {KEY}:dlock:history ,
+--   redis-cli --eval history.lua KEY {KEY}:dlock {KEY}:dlock:waiting {KEY}:dlock:history , MOST
 --
+-- MOST, if given: so many entries are enough, and nobody asks who waits.
 -- The history is a list with an entry for each holder, the newest first.  acquire.lua adds it, with the outcome "open".
 -- release.lua, or the next acquire.lua, completes it; undo.lua removes that of a failed attempt.  The list expires 30
 -- days after the last lease: the lease of an open entry ends, or ended, 30 days before that.  The words of an entry:
 --
 --   token, end, outcome, exit status (or minus the signal), then the time of the last success, the time of the last
 --   command and the exit status of its dlock run, as of the end of this entry, then start, milliseconds waited, fence,
---   length of the owner, length of the label; then the owner, the label, and who broke the lock, without blanks between
---   them
+--   length of the owner, length of the label; then the owner, the label, and who broke the lock or asked its holder to end, without
+--   blanks between them
 --
 -- Times are milliseconds of the day of this server, "-" is unknown.  The last success and the last command are in every
 -- entry, so that they outlive the entries of their own.
 -- Returns {now, token of the holder, ms until the list expires, {entries}, {waiters}}.  The waiters are in the order of
 -- their tickets, see acquire.lua.
-local MOST, WAITERS, TICKETS = 256, 1000, 2048
+local MOST, WAITERS, TICKETS = tonumber(ARGV[1] or 256), 1000, 2048
 local key, meta, waiting, history = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -50,4 +51,4 @@ for i, entry in ipairs(entries) do
   entries[i] = text_of(entry)
 end
 local holder = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) or ''
-return {now, string.sub(holder, 1, 64), redis.call('PTTL', history), entries, queue()}
+return {now, string.sub(holder, 1, 64), redis.call('PTTL', history), entries, ARGV[1] and {} or queue()}

@@ -1,4 +1,7 @@
 -- SPDX-License-Identifier: MIT
+--!df flags=allow-undeclared-keys
+-- The line above is for Dragonfly: the lists on which waiters are told that a lock is kept have the names of the waiters, which
+-- the caller does not know.  All other keys are in KEYS.
 --
 -- Release the lock KEYS[1], if TOKEN holds it, in one step.  If nobody waits, the key is deleted.  If somebody waits,
 -- the key keeps the token for the window.  The token is then the handoff token, and is pushed to the wake list for
@@ -7,8 +10,9 @@
 -- request cannot restore it, and as freed if it held the lock.  If the lock was entered again (renew.lua), only the
 -- given hold, TOKEN or TOKEN.x, ends; the last one frees the lock.
 --
---   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF OUTCOME KEPT_BY BREAKER
+--   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting \
+--       {KEY}:dlock:history , \
+--       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF OUTCOME KEPT_BY BY
 --
 -- AGAIN 1 means that the same request was sent before and its reply was lost: "freed" then counts as released now, and
 -- so does a release that others have followed since, which "earlier" or the history knows.
@@ -18,11 +22,11 @@
 -- request of the caller, KEY is reserved for the caller, and nobody else would take it.
 -- OUTCOME is recorded in the history (history.lua): a word, and the exit status of the command, or - without one.
 -- KEPT_BY is the option that asks for KEEP_MS, for those who find the lock kept.
--- BREAKER is the owner who breaks a lock that is not their own, which is recorded; "" for a release.
+-- BY is the owner who broke the lock, if OUTCOME is "broken", or who asked its holder to end, which is recorded; else "".
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another token holds it, -1 if it is free or this hold
 -- had ended already.
 local HOUR, REMEMBERED = 3600000, 600000
-local key, meta, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, meta, holds, wake, waiting, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1', tonumber(ARGV[5] or 1000)
 local token = string.match(hold, '^[^.]*')
 local why = ARGV[9] or 'min-hold'
@@ -53,7 +57,7 @@ end
 if holder and holder == gone and holder == ARGV[7] and hold == token and pcall(take_what_was_left) then
   holder = token
 end
-local breaks = (ARGV[10] or '') ~= ''
+local breaks = string.find(ARGV[8] or '', '^broken ') ~= nil
 local broken = string.match(field[5] or '', '^%S+ (%S+)')
 if field[2] == token and (again or holder == token) then
   -- What somebody else has broken since was not released by the request whose reply was lost.
@@ -72,7 +76,7 @@ local function was_freed()
     return true
   end
   for i = 0, 255 do
-    local entry = redis.pcall('LINDEX', meta .. ':history', i)
+    local entry = redis.pcall('LINDEX', list, i)
     local id, word = string.match(type(entry) == 'string' and entry or '', '^(%S+) %S+ (%S+)')
     if not id or id == token then
       return id and word ~= 'open' and word ~= 'expired' and word ~= 'lost' and (word == 'broken') == breaks
@@ -133,7 +137,6 @@ end
 -- Record the outcome in the history, unless the entry is complete: a lock that was broken stays broken.  A lock that
 -- has expired was lost by its command; without a command, the time of its end is that of the lease.
 local function record()
-  local list = meta .. ':history'
   local id, success, run, status, rest = string.match(redis.call('LINDEX', list, '0') or '',
     '^(%S+) %- open %- (%S+) (%S+) (%S+) (.*)$')
   local word, code = string.match(ARGV[8] or 'released -', '^(%S+) (%S+)$')
@@ -144,7 +147,7 @@ local function record()
   word = holder ~= token and 'lost' or word
   if code ~= '-' then
     -- The status is that of dlock; the command may have exited with 0 when it was asked to end.
-    run, status = ended, word == 'lost' and '76' or word == 'max-run' and code ~= '-9' and '124' or code
+    run, status = ended, (word == 'lost' or word == 'asked') and '76' or word == 'max-run' and code ~= '-9' and '124' or code
     success = word == 'ran' and code == '0' and run or success
   elseif breaks and field[3] == token and string.find(field[7] or '', ':%d+$') then
     run, status = ended, '76' -- so its dlock run ends, which cannot tell it: the token is gone; acquire has a suffix

@@ -4,20 +4,21 @@
 -- token that was released is never restored.  A token with a suffix, TOKEN.x, is a further hold on the lock of TOKEN:
 -- its first renewal enters the lock again.  A hold that has ended is never restored.
 --
---   redis-cli --eval renew.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE GUARD_S
+--   redis-cli --eval renew.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:history , TOKEN TTL_MS FENCE GUARD_S
 --
 -- TTL_MS 0 means the length that the lock was acquired with.
 -- GUARD_S is the restart guard, for a hold that enters: a server that has been up for less than GUARD_S seconds, or
 -- -GUARD_S, admits no hold.
 -- A FENCE of more than a day ahead of the clock of this server is not recorded, see fence.lua.
--- Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, R, '', L} if another token holds it, for another
+-- Returns {1, now, length, fence, holds, asked} if it was renewed, {0, now, 0, R, '', L} if another token holds it, for another
 -- L ms, {0, now, 1, R, ''} if the token or the hold was released, {-1, now, 0, R, ''} if the lock is free; R is 1 if
 -- TOKEN is known to have been released, and not broken; {-2, seconds up, GUARD_S in ms, 0, ''} if the guard refused it.
 -- now is the time of day of the server in milliseconds.  fence is the recorded fence.  holds are the holds of a lock that
--- was entered again, separated by blanks: each with the milliseconds left.
+-- was entered again, separated by blanks: each with the milliseconds left.  asked is who asked TOKEN to end (ask.lua),
+-- or "".
 local HOUR, DAY, MONTH = 3600000, 86400000, 2592000000
 local MOST = 40 -- holds that are returned: those that end latest
-local key, meta, holds = KEYS[1], KEYS[2], KEYS[3]
+local key, meta, holds, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local token = string.match(hold, '^[^.]*')
 local time = redis.call('TIME')
@@ -32,7 +33,7 @@ if type(holder) == 'table' then -- WRONGTYPE: not a lock of dlock; other errors 
   return string.find(holder.err, 'WRONGTYPE', 1, true) and
     {0, now, 0, 0, '', redis.call('PTTL', key)} or holder
 end
-local field = redis.pcall('HMGET', meta, 'gone', 'fence', 'ttl', 'broken')
+local field = redis.pcall('HMGET', meta, 'gone', 'fence', 'ttl', 'broken', 'asked')
 local broken = string.match(field[4] or '', '^%d+ (%S+)')
 local released = field[1] == token and broken ~= token and 1 or 0
 if not holder then
@@ -91,7 +92,7 @@ if not part then
   return {0, now, 1, 1, ''}
 end
 redis.call('PEXPIRE', key, math.max(left, ttl))
-redis.pcall('PEXPIRE', meta .. ':history', ms(math.max(left, ttl) + MONTH)) -- shows when the lease ends, see history.lua
+redis.pcall('PEXPIRE', list, ms(math.max(left, ttl) + MONTH)) -- shows when the lease ends, see history.lua
 
 local function live()
   local words = {}
@@ -105,7 +106,7 @@ local function live()
 end
 
 if field.err then
-  return {1, now, ttl, 0, live()} -- the metadata key has a wrong type, the lock is intact
+  return {1, now, ttl, 0, live(), ''} -- the metadata key has a wrong type, the lock is intact
 end
 local stored = tonumber(field[2] or 0) or 0
 if stored < fence and fence / 1000 <= now + DAY then
@@ -116,4 +117,5 @@ local life = math.max(stored / 1000 - now, ttl) + HOUR
 if redis.call('PTTL', meta) < life then
   redis.call('PEXPIRE', meta, string.format('%.0f', life))
 end
-return {1, now, ttl, stored, live()}
+local asked, by = string.match(field[5] or '', '^(%S+) %S+ (.*)$')
+return {1, now, ttl, stored, live(), asked == token and by or ''}

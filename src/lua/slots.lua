@@ -3,18 +3,30 @@
 -- Look at the slots of a KEY, and add an entry for the caller to their common set of waiters, in one step: the entry is
 -- added only where all slots are held, so each of their releases here comes later, and sees it.
 --
---   redis-cli --eval slots.lua {KEY}:slots:dlock:waiting {KEY}:slot-1 {KEY}:slot-1:dlock {KEY}:slot-2 ... , WAITER WAIT_MS
+--   redis-cli --eval slots.lua {KEY}:slots:dlock:waiting {KEY}:slot-1 {KEY}:slot-1:dlock {KEY}:slot-2 ... , WAITER WAIT_MS MOST
 --
--- WAITER is the name of a caller that waits, recorded for WAIT_MS; "" for one that only looks.
+-- WAITER is the name of a caller that waits, recorded for WAIT_MS; "" for one that only looks.  MOST: see acquire.lua.
 -- Returns, for each slot, what acquire.lua returns for a lock that is held: {0, token of the holder, ms left, handed
--- over?, owner, label, ms held, fence, waiting, type of the key, 0, 0, kept}.  The type is "none" if the slot is free.
-local waiting, waiter, wait = KEYS[1], ARGV[1] or '', tonumber(ARGV[2] or 0)
+-- over?, owner, label, ms held, fence, waiting, type of the key, ticket, before, kept}.  The type is "none" if the slot is
+-- free.  There are no tickets: it is 0, or minus the number of waiters as by acquire.lua, and those who wait for longer are
+-- before this one, which is 0 if there are very many.
+local waiting, waiter, wait, most = KEYS[1], ARGV[1] or '', tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local stamp = string.format('%.0f', now)
 local slots, free = {}, false
 
-local function read(key, meta, waiters)
+local waiters = tonumber(redis.pcall('ZCOUNT', waiting, stamp, '+inf')) or 0
+local crowded = waiter ~= '' and most > 0 and waiters >= most and not redis.call('ZSCORE', waiting, waiter)
+local ticket, before = crowded and -waiters or 0, 0
+local function waits_since(name)
+  return tonumber(string.match(name, '^%S+ (%d+)')) or 0
+end
+for _, name in ipairs(waiter ~= '' and waiters <= 100 and redis.pcall('ZRANGEBYSCORE', waiting, stamp, '+inf') or {}) do
+  before = before + (waits_since(name) < waits_since(waiter) and 1 or 0)
+end
+
+local function read(key, meta)
   local holder, kind = redis.pcall('GET', key), 'string'
   if type(holder) == 'table' then -- WRONGTYPE: not a lock of dlock; other errors are returned
     if not string.find(holder.err, 'WRONGTYPE', 1, true) then
@@ -24,17 +36,17 @@ local function read(key, meta, waiters)
   end
   if not holder then
     free = true
-    return {0, '', -2, 0, '', '', -1, 0, waiters, 'none', 0, 0, ''}
+    return {0, '', -2, 0, '', '', -1, 0, waiters, 'none', ticket, before, ''}
   end
   local left = redis.call('PTTL', key)
   local field = redis.call('HMGET', meta, 'token', 'gone', 'owner', 'label', 'since', 'fence', 'keep')
   if holder ~= field[1] then
-    return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, 0, 0, ''}
+    return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before, ''}
   end
   local who, ended, why = string.match(field[7] or '', '^(%S+) %d+ (%d+) (%S+)$')
   local kept = who == holder and field[2] == holder and string.format('%.0f %s', math.max(now - ended, 0), why) or ''
   return {0, holder, left, field[2] == holder and 1 or 0, field[3] or '', field[4] or '',
-    math.max(now - (tonumber(field[5] or 0) or 0), 0), tonumber(field[6] or 0) or 0, waiters, kind, 0, 0, kept}
+    math.max(now - (tonumber(field[5] or 0) or 0), 0), tonumber(field[6] or 0) or 0, waiters, kind, ticket, before, kept}
 end
 
 -- A server without free memory refuses this; the waiter then has no handoff.
@@ -46,15 +58,14 @@ local function note_waiter()
   end
 end
 
-local waiters = tonumber(redis.pcall('ZCOUNT', waiting, stamp, '+inf')) or 0
 for i = 2, #KEYS, 2 do
-  local slot = read(KEYS[i], KEYS[i + 1], waiters)
+  local slot = read(KEYS[i], KEYS[i + 1])
   if slot.err then
     return slot
   end
   slots[#slots + 1] = slot
 end
-if not free and waiter ~= '' then
+if not free and waiter ~= '' and not crowded then
   pcall(note_waiter)
 end
 return slots

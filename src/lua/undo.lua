@@ -2,10 +2,10 @@
 --
 -- Undo a failed attempt: delete the lock KEYS[1] if TOKEN holds it, and its entry in the history.
 --
---   redis-cli --eval undo.lua KEY , TOKEN {KEY}:dlock
+--   redis-cli --eval undo.lua KEY {KEY}:dlock:history , TOKEN
 --
 -- Returns 1 if TOKEN held the lock, else 0.
-local key, token, list = KEYS[1], ARGV[1], (ARGV[2] or KEYS[1]) .. ':history'
+local key, list, token = KEYS[1], KEYS[2], ARGV[1]
 local last = redis.pcall('LINDEX', list, 0)
 
 if type(last) == 'string' and string.match(last, '^%S*') == token then

@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Read how many locks ended last, without changing anything.  In a Cluster they must be in one slot.
+--
+--   redis-cli --eval last.lua KEY {KEY}:dlock:history KEY-2 {KEY-2}:dlock:history ... ,
+--
+-- Returns {now, then for each lock: its newest entry, see history.lua, "" if it has none; or 0 if this is not enough, since
+-- KEY exists, or the entry was never completed}.
+local time = redis.call('TIME')
+local found = {time[1] * 1000 + math.floor(time[2] / 1000)}
+
+for i = 1, #KEYS, 2 do
+  local last = redis.call('LINDEX', KEYS[i + 1], 0) or ''
+  local over = redis.call('EXISTS', KEYS[i]) == 0 and not string.find(last, '^%S+ %S+ open ')
+  found[#found + 1] = over and string.sub(last, 1, 1400) or 0
+end
+return found
