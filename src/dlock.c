@@ -19,18 +19,25 @@
 
 /*
  * Print a line to standard error without blocking: it is dropped if the pipe is full or the terminal is stopped by ^S,
- * since a lease may need renewal meanwhile.
+ * since a lease may need renewal meanwhile.  The rest of a line that was written in part is written as well.
  */
 static void
 say(const char *line)
 {
 	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
+	const char *at;
 	char text[1100];
-	int length;
+	ssize_t n;
+	int left;
 
-	length = snprintf(text, sizeof(text), "dlock: %s\n", line);
-	if (length > 0 && (size_t)length < sizeof(text) && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0)
-		(void)!write(STDERR_FILENO, text, (size_t)length);
+	left = snprintf(text, sizeof(text), "dlock: %s\n", line);
+	if (left >= (int)sizeof(text))
+		return;
+	for (at = text; left > 0 && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0; at += n, left -= (int)n) {
+		n = write(STDERR_FILENO, at, (size_t)left);
+		if (n <= 0)
+			break;
+	}
 }
 
 /*
@@ -98,7 +105,7 @@ main(int argc, char **argv)
 	if (code < 0) {
 		code = inv.died_of != 0 ? 128 + inv.died_of
 		    : status == ST_HELD ? inv.options.conflict_exit
-					: (int)status;
+					: (int)status & 255;
 		if (status != ST_OK)
 			cmd_acquire_failed(&inv, code);
 	}

@@ -64,6 +64,8 @@ src_libdlock_a_SOURCES = \
 	src/net/libssl.h \
 	src/net/loop.c \
 	src/net/loop.h \
+	src/net/password.c \
+	src/net/password.h \
 	src/net/tls.c \
 	src/net/tls.h \
 	src/redis/acquire.c \
@@ -123,6 +125,8 @@ src_libdlock_a_SOURCES = \
 	src/zk/metadata.h \
 	src/zk/queue.c \
 	src/zk/queue.h \
+	src/zk/slots.c \
+	src/zk/slots.h \
 	src/zk/session.c \
 	src/zk/session.h \
 	src/zk/url.c \
@@ -138,17 +142,22 @@ endif
 
 lua_scripts = \
 	src/lua/acquire.lua \
+	src/lua/ask.lua \
 	src/lua/break.lua \
 	src/lua/fence.lua \
 	src/lua/heal.lua \
 	src/lua/history.lua \
 	src/lua/inspect.lua \
+	src/lua/invite.lua \
+	src/lua/last.lua \
 	src/lua/leave.lua \
 	src/lua/pass.lua \
 	src/lua/release.lua \
 	src/lua/renew.lua \
+	src/lua/share.lua \
 	src/lua/slots.lua \
 	src/lua/undo.lua \
+	src/lua/unshare.lua \
 	# end of lua_scripts
 
 # Everything but main: the tests link the very same objects.

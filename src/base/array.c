@@ -22,18 +22,49 @@ array_room(void *items, size_t needed, size_t *capacity, size_t size)
 	return grown;
 }
 
+/* Names stand one behind the other in blocks, since malloc(3) would take twice as much for short ones. */
+struct names_block {
+	struct names_block *next;
+	size_t left;
+	char *end;
+};
+
+static char *
+room_for(struct names *n, size_t size)
+{
+	const size_t most = FIRST_BYTES - sizeof(struct names_block);
+	struct names_block *block = n->block;
+
+	if (block == NULL || block->left < size) {
+		block = malloc(sizeof(*block) + (size > most ? size : most));
+		if (block == NULL)
+			return NULL;
+		*block = (struct names_block){ n->block, size > most ? size : most, (char *)(block + 1) };
+		n->block = block;
+	}
+	block->left -= size;
+	block->end += size;
+	return block->end - size;
+}
+
 bool
 names_add(struct names *n, const char *name)
+{
+	return names_add_more(n, name, strlen(name) + 1);
+}
+
+bool
+names_add_more(struct names *n, const char *name, size_t size)
 {
 	char **const grown = array_room(n->at, n->count + 1, &n->room, sizeof(*grown));
 
 	if (grown == NULL)
 		return false;
 	n->at = grown;
-	n->at[n->count] = strdup(name);
+	n->at[n->count] = room_for(n, size);
 	if (n->at[n->count] == NULL)
 		return false;
-	n->count++;
+	memcpy(n->at[n->count++], name, size);
 	return true;
 }
 
@@ -46,24 +77,44 @@ compare(const void *a, const void *b)
 void
 names_sort(struct names *n)
 {
-	size_t i, count = 0;
+	size_t i, all = n->count;
 
-	if (n->count > 0)
-		qsort(n->at, n->count, sizeof(*n->at), compare);
-	for (i = 0; i < n->count; i++) {
-		if (count > 0 && strcmp(n->at[i], n->at[count - 1]) == 0)
-			free(n->at[i]);
-		else
-			n->at[count++] = n->at[i];
+	for (i = 1; i < all && strcmp(n->at[i - 1], n->at[i]) < 0; i++)
+		;
+	if (i >= all) /* they are sorted */
+		return;
+	qsort(n->at, all, sizeof(*n->at), compare);
+	for (i = 0, n->count = 0; i < all; i++) {
+		if (n->count == 0 || strcmp(n->at[i], n->at[n->count - 1]) != 0)
+			n->at[n->count++] = n->at[i];
 	}
-	n->count = count;
+}
+
+bool
+names_shrink(struct names *n)
+{
+	struct names kept = { .count = 0 };
+
+	while (kept.count < n->count && names_add(&kept, n->at[kept.count]))
+		;
+	if (kept.count < n->count) {
+		names_free(&kept);
+		return false;
+	}
+	names_free(n);
+	*n = kept;
+	return true;
 }
 
 void
 names_free(struct names *n)
 {
-	while (n->count > 0)
-		free(n->at[--n->count]);
+	struct names_block *block;
+
+	while ((block = n->block) != NULL) {
+		n->block = block->next;
+		free(block);
+	}
 	free(n->at);
-	*n = (struct names){ NULL, 0, 0 };
+	*n = (struct names){ .count = 0 };
 }

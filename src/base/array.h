@@ -14,13 +14,20 @@ void *array_room(void *items, size_t needed, size_t *capacity, size_t size);
 struct names {
 	char **at;
 	size_t count, room;
+	struct names_block *block; /* private: their bytes */
 };
 
 /* Add a copy.  False: out of memory. */
 bool names_add(struct names *, const char *name);
 
+/* The same with more behind its NUL, of so many bytes with both. */
+bool names_add_more(struct names *, const char *name, size_t size);
+
 /* Sort by bytes, and drop doubles. */
 void names_sort(struct names *);
+
+/* Free the memory of doubles that were dropped, and what is behind the names.  False: out of memory, all is as before. */
+bool names_shrink(struct names *);
 
 void names_free(struct names *);
 

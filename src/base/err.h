@@ -8,7 +8,7 @@
  *
  * A function that can fail returns an enum status.  If it takes a struct err (always the last parameter), it stores a
  * complete message there.  Nothing below main prints or exits; main prints the message once, after "dlock: ".  The set
- * of statuses is closed; they are also the exit statuses in the manual.
+ * of statuses is closed; their lowest eight bits are also the exit statuses in the manual.
  */
 enum status {
 	ST_OK = 0,
@@ -24,6 +24,8 @@ enum status {
 	ST_MAX_RUN = 124,
 	ST_NOT_EXECUTABLE = 126,
 	ST_NOT_FOUND = 127,
+	ST_ASKED = 256 +
+	    ST_LOST, /* somebody asked for the lock, and the command was ended; for others the same as ST_LOST */
 	ST_INTERRUPTED = 128 /* by a signal, or by the owner of the thread; never an exit status itself */
 };
 
@@ -65,6 +67,7 @@ struct failure {
 		DENIED, /* refused by the server (login, TLS, rights); trying again does not help */
 		LOCAL	/* this host lacks a resource, such as memory */
 	} kind;
+	bool login;	/* it is DENIED for its password, or for the lack of one */
 	bool connected; /* the connection had been established */
 	bool closed;	/* the server has closed it, or accepts none: it is alive */
 	bool sent;	/* of a request: a byte of it was written, so the server may have executed it */

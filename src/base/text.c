@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -199,17 +200,23 @@ static char secrets[SECRET_TOKEN + 1][SECRETS_MAX][SECRET_SIZE];
 static size_t kept[SECRET_TOKEN + 1];
 static bool begins[256]; /* does a secret begin with this character? */
 
+/* Of all of these: a password may change while another thread shows text. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
 void
 text_keep_secret(enum secret kind, const char *secret, size_t length)
 {
-	char *const room = secrets[kind][kept[kind] % SECRETS_MAX];
+	char *room;
 
 	if (length == 0 || length >= SECRET_SIZE)
 		return;
+	(void)pthread_mutex_lock(&mutex);
+	room = secrets[kind][kept[kind] % SECRETS_MAX];
 	memcpy(room, secret, length);
 	room[length] = '\0';
 	begins[(unsigned char)*secret] = true;
 	kept[kind]++;
+	(void)pthread_mutex_unlock(&mutex);
 }
 
 /* The length of the longest secret at the start; 0: there is none. */
@@ -233,6 +240,7 @@ text_add_quoted(struct text *t, const char *bytes, size_t length)
 {
 	size_t from = 0, at, n;
 
+	(void)pthread_mutex_lock(&mutex);
 	for (at = 0; at < length && !t->cut; at += n > 0 ? n : 1) {
 		n = secret_at(bytes + at, length - at);
 		if (n == 0)
@@ -241,6 +249,7 @@ text_add_quoted(struct text *t, const char *bytes, size_t length)
 		text_add(t, "*", 1);
 		from = at + n;
 	}
+	(void)pthread_mutex_unlock(&mutex);
 	text_add_shown(t, bytes + from, length - from);
 }
 

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/layout.h"
 #include "cli/output.h"
+#include "lock/history.h"
 #include "run/loss.h"
 
 /* The pause between two tries to reach the nodes; it doubles from the one to the other. */
@@ -24,11 +25,17 @@
 #define REDRAW_US 1000000 /* of the status line */
 #define MINUTE_US 60000000
 
+#define PLACE_FORMAT ", %" PRId64 " before us"
+
 /*
  * Messages while dlock waits: a status line on a terminal, with the holder, its label, the time so far, and when
- * the lease ends; or elsewhere a line for each minute.
+ * the lease ends; or elsewhere a line for each minute.  The history is asked for once for each holder.
  */
 struct line {
+	const struct acquisition *of;
+	bool recalls;		  /* there may be a history */
+	char past_of[TOKEN_SIZE]; /* the holder of the lock when it was asked for, */
+	char past[100];		  /* and what it says of earlier runs */
 	const struct log *log;
 	const struct err *why;	     /* why the last try failed */
 	char key[200];		     /* for messages */
@@ -43,22 +50,47 @@ struct line {
 enum {
 	KEY,
 	WAITED,
+	PLACE,
 	SENTENCE,
-	PARTS = SENTENCE + HOLDER_PARTS
+	PAST = SENTENCE + HOLDER_PARTS,
+	PARTS
 };
 
 static const struct layout_column parts[PARTS] = {
 	[KEY] = { "key", LAYOUT_TEXT, 0 },
 	[WAITED] = { "waited", LAYOUT_WHOLE, 0 },
+	[PLACE] = { "place", LAYOUT_WHOLE, 0 },
 	[SENTENCE + HOLDER_LEAD] = { "lead", LAYOUT_LEAD, 0 },
 	[SENTENCE + HOLDER_OWNER] = { "owner", LAYOUT_OWNER, 0 },
 	[SENTENCE + HOLDER_LABEL] = { "label", LAYOUT_TEXT, 0 },
-	[SENTENCE + HOLDER_SINCE] = { "since", LAYOUT_WHOLE, 2 },
+	[SENTENCE + HOLDER_SINCE] = { "since", LAYOUT_WHOLE, 3 },
 	[SENTENCE + HOLDER_LEFT] = { "left", LAYOUT_WHOLE, 1 },
+	[PAST] = { "past", LAYOUT_WHOLE, 2 },
 };
 
+/* What to expect of this holder: how long earlier runs took; "" if that is not known. */
+static const char *
+recall(struct line *line, const struct holder *holder)
+{
+	const struct acquisition *const a = line->of;
+	const struct look_args args = { .what = LOOK_HISTORY, .count = 1, .wait = { CLOCK_NEVER, a->signals.fd } };
+	struct text text = text_in(line->past, sizeof(line->past));
+	struct record record = { .key = a->key };
+	struct err ignored;
+
+	if (!line->recalls || (holder->state != LOCK_HELD && holder->state != LOCK_SHARED))
+		return "";
+	if (strcmp(line->past_of, holder->token) == 0)
+		return line->past;
+	memcpy(line->past_of, holder->token, TOKEN_SIZE);
+	if (a->backend->service->look(a->backend, &args, &record, &ignored) == ST_OK && record.status == ST_OK)
+		history_say_runs(&record, &text);
+	record_free(&record);
+	return line->past;
+}
+
 static int64_t
-draw(void *context, const struct holder *holder)
+draw(void *context, const struct holder *holder, int64_t before)
 {
 	static const char begin[] = "dlock: ";
 	struct line *const line = context;
@@ -83,7 +115,10 @@ draw(void *context, const struct holder *holder)
 	duration_show((clock_now_us() - line->since_us) / 1000, length, sizeof(length));
 	text_addf(&text[KEY], "%s", line->key);
 	text_addf(&text[WAITED], ": waiting for %s", length);
+	if (before > 0)
+		text_addf(&text[PLACE], PLACE_FORMAT, before);
 	if (holder != NULL) {
+		text_addf(&text[PAST], "%s", recall(line, holder));
 		text_addf(sentence[holder->state == LOCK_KEPT ? HOLDER_LABEL : HOLDER_LEAD], ", ");
 		holder_describe(holder, line->lead, sentence);
 	} else if (line->why->text[0] != '\0')
@@ -110,7 +145,7 @@ draw(void *context, const struct holder *holder)
 
 /* Without a terminal: "KEY: waiting; held by ...", and each minute "KEY: waiting for 3m; ...". */
 static int64_t
-say_waiting(void *context, const struct holder *holder)
+say_waiting(void *context, const struct holder *holder, int64_t before)
 {
 	struct line *const line = context;
 	const int64_t now = clock_now_us();
@@ -126,10 +161,13 @@ say_waiting(void *context, const struct holder *holder)
 		duration_show((now - line->began_us) / 1000, waited, sizeof(waited));
 		text_addf(&text, " for %s", waited);
 	}
+	if (before > 0)
+		text_addf(&text, PLACE_FORMAT, before);
 	text_addf(&text, "; ");
-	if (holder != NULL)
+	if (holder != NULL) {
 		holder_say(holder, line->lead, &text);
-	else
+		text_addf(&text, "%s", recall(line, holder));
+	} else
 		text_addf(&text, "%s", line->why->text[0] != '\0' ? line->why->text : "the holder is not known");
 	log_warn(line->log, "%s", buffer);
 	while (line->next_say_us <= now)
@@ -160,7 +198,7 @@ end_wait(const struct line *line, bool terminal, const struct holder *holder, en
 
 /*
  * Try to acquire the lock until enough nodes can be reached, or --node-wait is over.  It does not wait for the lock:
- * --wait counts from the return.
+ * --wait counts from the return, and that of --replace, which the lease of the holder bounds.
  */
 static enum status
 reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err)
@@ -192,6 +230,10 @@ reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err
 	}
 	if (waits)
 		setup_wait(inv, &a->args);
+	else if (status == ST_HELD && o->replace && options_origin(o, "wait") == ORIGIN_DEFAULT &&
+	    (a->holder.state == LOCK_HELD || a->holder.state == LOCK_SHARED || a->holder.state == LOCK_HANDOVER) &&
+	    a->holder.left_ms >= 0)
+		a->args.wait.until_us = clock_add(clock_now_us(), (a->holder.left_ms + o->kill_after_ms) * 1000);
 	return status;
 }
 
@@ -240,21 +282,27 @@ acquisition_json(const struct acquisition *a, const struct invocation *inv, stru
 enum status
 acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *err)
 {
-	struct line line = { .log = &inv->log, .why = err, .since_us = clock_now_us() };
+	struct line line = { .of = a,
+		.recalls = inv->service->keeps_history && inv->options.slots == 0,
+		.log = &inv->log,
+		.why = err,
+		.since_us = clock_now_us() };
 	const bool terminal = !inv->options.verbose && isatty(STDERR_FILENO);
 	static const struct holder nobody;
 	struct loss loss;
+	const bool first = inv->options.node_wait_ms > 0 ||
+	    (inv->options.replace && options_origin(&inv->options, "wait") == ORIGIN_DEFAULT);
 	enum status status = ST_HELD;
 
 	(void)text_show(inv->operand[0], line.key, sizeof(line.key));
 	(void)holder_lead(inv->options.slots, line.lead);
-	if (!inv->options.quiet && inv->options.wait_ms != 0)
+	if (!inv->options.quiet && (inv->options.wait_ms != 0 || inv->options.replace))
 		a->args.waiting = terminal ? draw : say_waiting;
 	a->args.context = &line;
 	a->args.refused_by = &a->holder;
-	if (inv->options.node_wait_ms > 0)
+	if (first)
 		status = reach_nodes(a, inv, err);
-	if (inv->options.node_wait_ms == 0 || (status == ST_HELD && a->args.wait.until_us != 0))
+	if (!first || (status == ST_HELD && a->args.wait.until_us != 0))
 		status = a->backend->service->acquire(a->backend, &a->args, &a->lease, err);
 	a->waited_us = clock_now_us() - line.since_us;
 	if (line.shown)

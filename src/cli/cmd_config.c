@@ -62,7 +62,7 @@ print_option(const struct invocation *inv, const struct option_spec *spec)
 			text_addf(&text, "no");
 		else if (spec->kind == OPTION_NODE)
 			text_addf(&text, "%s", services[0]->default_url);
-		else if (length > 2 && fallback[length - 1] == ')' && strcmp(fallback, "(DLOCK_PASSWORD)") != 0)
+		else if (length > 2 && fallback[length - 1] == ')')
 			text_add(&text, fallback + 1, length - 2);
 		if (s->origin == ORIGIN_FILE)
 			text_addf(&from, "%s:%d", s->file, nodes ? o->node_line[i] : s->line);

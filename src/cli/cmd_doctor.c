@@ -84,12 +84,15 @@ try_on(void *context, int node, struct err *err)
 
 /* -- Output ----------------------------------------------------------------- */
 
-static const char *const grades[] = { [GRADE_OK] = "ok", [GRADE_WARN] = "warn", [GRADE_FAIL] = "fail" };
-static const char
-    *const colours[] = { [GRADE_OK] = COLOUR_GOOD, [GRADE_WARN] = COLOUR_WARN, [GRADE_FAIL] = COLOUR_BAD };
+static const struct {
+	const char *word, *colour;
+} grades[] = { [GRADE_OK] = { "ok", COLOUR_GOOD },
+	[GRADE_UNKNOWN] = { "unknown", COLOUR_DIM },
+	[GRADE_WARN] = { "warn", COLOUR_WARN },
+	[GRADE_FAIL] = { "fail", COLOUR_BAD } };
 
 enum {
-	TEXT_AT = 21 /* the column of the finding */
+	TEXT_AT = 24 /* the column of the finding */
 };
 
 static void
@@ -107,17 +110,17 @@ print(const struct findings *r, bool json, bool quiet)
 			j = json_begin_line(stdout);
 			json_string_or_null(&j, "node", f->node);
 			json_string(&j, "check", f->check);
-			json_string(&j, "result", grades[f->grade]);
+			json_string(&j, "result", grades[f->grade].word);
 			json_string(&j, "finding", f->what);
 			json_string_or_null(&j, "advice", f->advice);
 			json_end_line(&j);
 		}
-		if (json || (quiet && f->grade == GRADE_OK))
+		if (json || (quiet && f->grade <= GRADE_UNKNOWN))
 			continue;
 		if (f->node != node)
 			printf("%s\n", f->node != NULL ? f->node : r->nodes > 1 ? "all nodes" : "the service");
 		node = f->node;
-		printf("  %s%-4s%s  %-11s  ", coloured ? colours[f->grade] : "", grades[f->grade],
+		printf("  %s%-7s%s  %-11s  ", coloured ? grades[f->grade].colour : "", grades[f->grade].word,
 		    coloured ? COLOUR_END : "", f->check);
 		layout_wrap(text_show(f->what, shown, sizeof(shown)), TEXT_AT, width);
 		if (f->advice[0] == '\0')

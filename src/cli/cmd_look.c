@@ -37,8 +37,11 @@ struct display {
 	/* Show one lock.  ST_NO: the answer for it is no. */
 	enum status (*show)(struct display *, const char *key, const struct record *);
 
-	struct names keys; /* of locks that are looked at together */
-	bool even_if_free;
+	struct batch { /* locks that are looked at together */
+		struct names keys;
+		struct record *record;
+	} asked, seen;	   /* those of `seen` are shown while the nodes reply about the next ones */
+	bool even_if_free; /* or without a history */
 
 	bool one_key;	    /* a single key was given */
 	bool no;	    /* the answer for one of the locks is no */
@@ -52,25 +55,22 @@ struct display {
 	int ended_by;  /* the signal that ended it; 0: none yet */
 };
 
-static bool
-is_pattern(const char *operand)
-{
-	return strpbrk(operand, "*?[") != NULL;
-}
-
 /* -- The state -------------------------------------------------------------- */
 
 /* Of a single key that was given, its state is the exit status. */
 static enum status
 show_state(struct display *d, const char *key, const struct record *r)
 {
+	const bool all = d->look.what == LOOK_LAST, failed = d->inv->options.failed;
+	const struct former *const last = record_last(r);
 	enum status status = ST_OK;
 	int i;
 
 	for (i = 0; i < r->nodes; i++)
 		log_debug(&d->inv->log, "%s: %s%s%s", r->node[i].name, record_state(r->node[i].state),
 		    r->node[i].state == LOCK_UNKNOWN ? ": " : "", r->node[i].reason.text);
-	if (r->state == LOCK_FREE && !d->even_if_free)
+	if ((r->state == LOCK_FREE && r->status == ST_OK && !d->even_if_free && (!all || r->formers == 0)) ||
+	    (failed && (last == NULL || former_succeeded(last))))
 		return ST_OK;
 	d->shown++;
 	if (d->inv->options.quiet)
@@ -79,7 +79,7 @@ show_state(struct display *d, const char *key, const struct record *r)
 		status = view_add_sample(&d->view, key, r, &d->err);
 	else
 		status = view_lock(&d->view, key, r, &d->err);
-	return status == ST_OK && d->one_key && r->state == LOCK_FREE ? ST_NO : status;
+	return status == ST_OK && (failed || (!all && d->one_key && r->state == LOCK_FREE)) ? ST_NO : status;
 }
 
 /* -- The history, and waiters ----------------------------------------------- */
@@ -91,8 +91,11 @@ show_rows(struct display *d, const char *key, const struct record *r)
 
 	if (d->look.what == LOOK_WAITERS)
 		return r->waiters == 0 ? ST_NO : view_waiters(&d->view, key, r, &d->err);
+	d->shown += r->formers > 0;
 	if (r->formers > 0)
 		return view_formers(&d->view, key, r, &d->err);
+	if (!d->even_if_free)
+		return ST_OK;
 	if (!d->inv->options.quiet)
 		log_warn(&d->inv->log, "%s: no history: no dlock recorded a holder in the last 30 days (see --history)",
 		    text_show(key, shown, sizeof(shown)));
@@ -108,6 +111,9 @@ show_age(struct display *d, const char *key, const struct record *r)
 	char shown[300], age[32], most[32];
 	struct json j;
 
+	if (r->formers == 0 && !d->even_if_free)
+		return ST_OK;
+	d->shown++;
 	duration_show(r->success.age_ms, age, sizeof(age));
 	duration_show(most_ms, most, sizeof(most));
 	(void)text_show(key, shown, sizeof(shown));
@@ -132,7 +138,7 @@ static void
 show_record(struct display *d, const struct record *r)
 {
 	const char *const key = r->key + strlen(d->inv->options.prefix);
-	const bool state = (d->look.what & LOOK_STATE) != 0;
+	const bool state = d->show == show_state;
 	enum status status = r->status;
 	char shown[200];
 
@@ -159,36 +165,65 @@ show_record(struct display *d, const struct record *r)
 	d->failed = status == ST_NO ? ST_OK : status;
 }
 
-/* Look at the collected keys together, and show them. */
+/* Show what was seen last, while the nodes reply about other locks. */
+static void
+show_seen(void *context)
+{
+	struct display *const d = context;
+	size_t i;
+
+	for (i = 0; i < d->seen.keys.count; i++) {
+		show_record(d, &d->seen.record[i]);
+		record_free(&d->seen.record[i]);
+	}
+	free(d->seen.record);
+	names_free(&d->seen.keys);
+	d->seen.record = NULL;
+}
+
+/* Look at the collected keys together. */
+static void
+look_at_keys(struct display *d)
+{
+	struct batch *const b = &d->asked;
+	struct err err;
+	enum status status;
+	size_t i;
+
+	d->look.count = (int)b->keys.count;
+	d->look.meanwhile = show_seen;
+	d->look.context = d;
+	b->record = calloc(b->keys.count, sizeof(*b->record));
+	for (i = 0; i < b->keys.count && b->record != NULL; i++)
+		b->record[i].key = b->keys.at[i];
+	status = b->record != NULL ? d->backend->service->look(d->backend, &d->look, b->record, &err)
+				   : err_set(&err, ST_SYSTEM, OUT_OF_MEMORY);
+	show_seen(d);
+	d->seen = *b;
+	*b = (struct batch){ .record = NULL };
+	if (status != ST_OK && d->failed == ST_OK) {
+		d->failed = status;
+		d->err = err;
+	}
+}
+
+/* Look at what is left, and show everything. */
 static void
 show_keys(struct display *d)
 {
-	struct record *const record = d->keys.count > 0 ? calloc(d->keys.count, sizeof(*record)) : NULL;
-	int i;
-
-	d->look.count = (int)d->keys.count;
-	if (d->look.count > 0 && record == NULL)
-		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
-	for (i = 0; i < d->look.count && record != NULL; i++)
-		record[i].key = d->keys.at[i];
-	if (d->look.count > 0 && d->failed == ST_OK)
-		d->failed = d->backend->service->look(d->backend, &d->look, record, &d->err);
-	for (i = 0; i < d->look.count && record != NULL; i++) {
-		show_record(d, &record[i]);
-		record_free(&record[i]);
-	}
-	free(record);
-	names_free(&d->keys);
+	if (d->asked.keys.count > 0)
+		look_at_keys(d);
+	show_seen(d);
 }
 
 /* Add a key; false if no more are wanted. */
 static bool
 add_key(struct display *d, const char *full_key)
 {
-	if (!names_add(&d->keys, full_key))
+	if (!names_add(&d->asked.keys, full_key))
 		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
-	else if (d->keys.count == LOOK_COUNT_MAX)
-		show_keys(d);
+	else if (d->asked.keys.count == LOOK_COUNT_MAX)
+		look_at_keys(d);
 	return d->failed == ST_OK && (d->most == 0 || d->shown < d->most);
 }
 
@@ -199,9 +234,10 @@ static void
 show_matching(struct display *d, const char *operand, const char *but)
 {
 	const char *const prefix = d->inv->options.prefix;
-	struct names found = { NULL, 0, 0 };
+	struct names found = { .count = 0 };
 	char pattern[3 * KEY_MAX];
 	struct text text = text_in(pattern, sizeof(pattern));
+	struct look_args what = d->look;
 	const char *at;
 	bool on;
 	size_t i;
@@ -210,8 +246,9 @@ show_matching(struct display *d, const char *operand, const char *but)
 	for (at = prefix; *at != '\0'; at++) /* it must match only itself */
 		text_addf(&text, strchr("*?[]\\^", *at) != NULL ? "\\%c" : "%c", *at);
 	text_addf(&text, "%s", operand != NULL ? operand : "");
-	d->failed = d->backend->service->list(d->backend, operand != NULL ? pattern : NULL, &d->look.wait, &found,
-	    &d->err);
+	if (d->show != show_state)
+		what.what = LOOK_LAST;
+	d->failed = d->backend->service->list(d->backend, operand != NULL ? pattern : NULL, &what, &found, &d->err);
 	on = d->failed == ST_OK;
 	for (i = 0; i < found.count && on; i++) {
 		if (strncmp(found.at[i], prefix, strlen(prefix)) == 0 && (but == NULL || strcmp(found.at[i], but) != 0))
@@ -242,11 +279,11 @@ show_slots(struct display *d, const char *full_key)
 static void
 show_operand(struct display *d, const char *operand)
 {
-	const bool pattern = d->show == show_state && is_pattern(operand);
+	const bool pattern = d->look.what != LOOK_WAITERS && setup_is_pattern(operand);
 	const bool slots = !pattern && d->inv->options.slots > 0 && d->inv->command->bit == CMD_STATUS &&
-	    !d->inv->options.max_age_given;
-	const size_t hidden = d->hidden;
-	char key[KEY_MAX + 1];
+	    (d->look.what & (LOOK_STATE | LOOK_WAITERS)) != 0;
+	size_t hidden, shown;
+	char key[KEY_MAX + 1], quoted[200];
 
 	d->failed = setup_key(d->inv, operand, key, &d->err);
 	if (d->failed == ST_OK && slots)
@@ -255,6 +292,8 @@ show_operand(struct display *d, const char *operand)
 		return;
 	if (pattern)
 		show_keys(d);
+	hidden = d->hidden;
+	shown = d->shown;
 	d->even_if_free = !pattern;
 	(void)add_key(d, key);
 	if (!pattern || d->failed != ST_OK)
@@ -263,6 +302,12 @@ show_operand(struct display *d, const char *operand)
 	d->hidden = hidden;
 	if (d->failed == ST_OK)
 		show_matching(d, operand, key);
+	if (d->failed != ST_OK || d->show == show_state || d->shown > shown)
+		return;
+	d->no = true;
+	if (!d->inv->options.quiet)
+		log_warn(&d->inv->log, "%s: no lock with a history matches",
+		    text_show(operand, quoted, sizeof(quoted)));
 }
 
 /* -- Frames ----------------------------------------------------------------- */
@@ -413,18 +458,20 @@ watch(struct display *d, struct err *err)
 
 /* -- The commands ----------------------------------------------------------- */
 
-/* --waiters, --max-age and --slots take names; the first two no other form of output. */
+/* Options that ask for different output, or for operands. */
 static enum status
 check_status(const struct invocation *inv, struct err *err)
 {
 	const struct options *const o = &inv->options;
 	const bool slots = options_origin(o, "slots") == ORIGIN_LINE, names = o->max_age_given || o->waiters;
+	const bool all = o->all || o->failed;
 	const char *const option = o->max_age_given ? "--max-age" : o->waiters ? "--waiters" : slots ? "--slots" : NULL;
 	int i;
 
-	if (slots && o->max_age_given)
+	if (slots && (o->max_age_given || all))
 		return err_set(err, ST_USAGE,
-		    "--max-age and --slots cannot be used together; name a slot, as in '{KEY}:slot-1'");
+		    "%s and --slots cannot be used together; name a slot, as in '{KEY}:slot-1'",
+		    all ? "--all" : "--max-age");
 	if (!names && o->prometheus && o->json)
 		return err_set(err, ST_USAGE, "--prometheus and --json cannot be used together");
 	if (!names && o->prometheus && o->watch)
@@ -432,15 +479,16 @@ check_status(const struct invocation *inv, struct err *err)
 		    "--prometheus and --watch cannot be used together; repeat the command by cron or a timer");
 	if (option == NULL)
 		return ST_OK;
-	if (names && (o->prometheus || o->watch || o->columns != NULL || (o->waiters && o->max_age_given)))
+	if (names && (o->prometheus || o->watch || o->columns != NULL || all || (o->waiters && o->max_age_given)))
 		return err_set(err, ST_USAGE,
-		    "%s cannot be used together with --prometheus, --watch, --output or the other of --waiters and "
-		    "--max-age",
+		    "%s cannot be used together with --all, --failed, --prometheus, --watch, --output or the other of "
+		    "--waiters and --max-age",
 		    option);
 	if (inv->operands == 0)
-		return err_set(err, ST_USAGE, "%s needs a KEY", option);
-	for (i = 0; i < inv->operands; i++) {
-		if (is_pattern(inv->operand[i]))
+		return err_set(err, ST_USAGE, o->max_age_given ? "%s needs a KEY or a PATTERN" : "%s needs a KEY",
+		    option);
+	for (i = 0; i < inv->operands && !o->max_age_given; i++) {
+		if (setup_is_pattern(inv->operand[i]))
 			return err_set(err, ST_USAGE, "%s needs a KEY, not a PATTERN", option);
 	}
 	return ST_OK;
@@ -456,14 +504,21 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 
 	d->inv = inv;
 	d->look.wait = (struct wait){ CLOCK_NEVER, -1 };
-	d->one_key = inv->operands == 1 && (d->show != show_state || !is_pattern(inv->operand[0]));
+	d->one_key = inv->operands == 1 && (d->look.what == LOOK_WAITERS || !setup_is_pattern(inv->operand[0]));
 	d->view.json = o->json;
 	d->view.coloured = output_coloured();
 	d->view.headings = !o->no_headings;
-	if (d->look.what == LOOK_HISTORY && !keeps_history)
+	if (!keeps_history && (d->show != show_state || o->failed) && d->look.what != LOOK_WAITERS)
 		return err_set(err, ST_USAGE,
-		    "%s keeps no history of its locks, which dlock history and --max-age need", inv->service->name);
-	if (o->prometheus && keeps_history)
+		    "%s keeps no history of its locks, which dlock history, --max-age and --failed need",
+		    inv->service->name);
+	if (!keeps_history && d->look.what == LOOK_LAST) {
+		log_warn(&inv->log, "%s keeps no history of its locks: only those that are held are shown",
+		    inv->service->name);
+		d->look.what = LOOK_STATE;
+		columns = VIEW_LOCKS;
+	}
+	if (o->prometheus && keeps_history && d->look.what == LOOK_STATE)
 		d->look.what |= LOOK_HISTORY;
 	if (d->show != show_state && d->one_key)
 		columns += strlen(VIEW_KEY);
@@ -480,7 +535,8 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 enum status
 cmd_status(struct invocation *inv, struct err *err)
 {
-	struct display d = { .look.what = LOOK_STATE, .show = show_state };
+	const bool all = inv->options.all || inv->options.failed;
+	struct display d = { .look.what = all ? LOOK_LAST : LOOK_STATE, .show = show_state };
 	const enum status status = check_status(inv, err);
 
 	if (status != ST_OK)
@@ -488,8 +544,8 @@ cmd_status(struct invocation *inv, struct err *err)
 	if (inv->options.waiters)
 		d = (struct display){ .look.what = LOOK_WAITERS, .show = show_rows };
 	else if (inv->options.max_age_given)
-		d = (struct display){ .look.what = LOOK_HISTORY, .show = show_age };
-	return look(&d, inv, d.show == show_state ? VIEW_LOCKS : VIEW_WAITERS, err);
+		d = (struct display){ .look.what = LOOK_LAST, .show = show_age };
+	return look(&d, inv, d.show != show_state ? VIEW_WAITERS : all ? VIEW_ALL : VIEW_LOCKS, err);
 }
 
 enum status

@@ -179,6 +179,7 @@ print_report(FILE *out, const struct run *r, enum status status)
 	acquisition_json(a, r->inv, &j);
 	json_number_or_null(&j, "fence", a->lease.fence, r->acquired && a->lease.fence > 0);
 	view_json_holder(&j, r->acquired ? &r->end.holder : &a->holder);
+	view_json_owner(&j, "asked_by", r->end.asked_by);
 	json_number(&j, "waited_ms", a->waited_us / 1000);
 	json_number(&j, "held_ms", r->end.held_us / 1000);
 	json_end_line(&j);

@@ -474,6 +474,8 @@ print_json(const struct invocation *inv, const struct lease *lease, const struct
 	}
 	view_json_holder(&j, &loss->holder);
 	view_json_owner(&j, "broken_by", broken ? loss->broken.owner : "");
+	if (renews)
+		view_json_owner(&j, "asked_by", renewed->asked_by);
 	json_number_or_null(&j, "broken_ms", loss->broken.ago_ms, broken);
 	json_end_line(&j);
 }
@@ -487,7 +489,7 @@ cmd_token(struct invocation *inv, struct err *err)
 	struct loss loss = { .interrupt_fd = -1 };
 	struct backend *backend = NULL;
 	struct lease lease;
-	char key[KEY_MAX + 1];
+	char key[KEY_MAX + 1], shown[300], asked_by[OWNER_MAX + 1];
 	enum status status;
 	int keeper;
 
@@ -514,6 +516,10 @@ cmd_token(struct invocation *inv, struct err *err)
 		status = loss_explain(backend, &lease, &loss, err);
 	backend->service->close(backend);
 	setup_blame_key(inv, status, err);
+	if (renewed.asked_by[0] != '\0' && !inv->options.quiet)
+		log_warn(&inv->log, "%s: asked to end by %s; release it",
+		    text_show(inv->operand[0], shown, sizeof(shown)),
+		    text_quote(renewed.asked_by, asked_by, sizeof(asked_by)));
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
 		print_json(inv, &lease, &renewed, &loss);
 		status = output_end(status, err);

@@ -37,9 +37,10 @@ static const char renew_details[] =
 static const char status_details[] = "PATTERN has * for any characters, ? for one, [..] for one of these.  Without\n"
 				     "operands all locks are shown.\n"
 				     "COLUMNS: KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES, which are shown by\n"
-				     "default, and USER HOST PID CLIENT TOKEN.\n"
+				     "default, and USER HOST PID CLIENT TOKEN; with --all LAST OUTCOME TOOK SUCCESS.\n"
 				     "Exit status for a single KEY: 0 if it is held, 1 if it is free.\n"
-				     "With --waiters or --max-age: 0, or 1 if nobody waits, or a success is older.\n";
+				     "With --waiters or --max-age: 0, or 1 if nobody waits, or a success is older.\n"
+				     "With --failed: 1 if a lock is shown.\n";
 
 static const char history_details[] = "Shows the last holders, the newest first: when, how long they held and waited,\n"
 				      "and the OUTCOME: the exit status of COMMAND or the signal that ended it, lost,\n"
@@ -49,7 +50,9 @@ static const char history_details[] = "Shows the last holders, the newest first:
 static const char break_details[] = "Shows the holder, asks for confirmation at a terminal, and removes the lock\n"
 				    "from all nodes if it still has that holder.  A dlock run whose lock is broken\n"
 				    "ends its COMMAND and exits with 76.\n"
-				    "Exit status: 0 if it was broken, 1 if it was free, 75 if it is still held.\n";
+				    "With --ask the holder ends its COMMAND first, and then releases the lock.\n"
+				    "Exit status: 0 if it was broken, or has ended, 1 if it was free, 75 if it is\n"
+				    "still held.\n";
 
 static const char doctor_details[] = "Checks each node, and acquires, renews and releases a test lock on it.\n"
 				     "Exit status: 0 if all is well, 1 with warnings, 69 or 77 if too few nodes can\n"
@@ -64,7 +67,7 @@ const struct command commands[] = {
 	{ "renew", CMD_RENEW, "KEY [TOKEN]", "renew the lease for its full length", 1, 2, cmd_token, renew_details },
 	{ "release", CMD_RELEASE, "KEY [TOKEN]", "release KEY", 1, 2, cmd_token, TOKEN_DETAILS },
 	{ "status", CMD_STATUS, "[KEY|PATTERN...]", "show who holds which locks", 0, -1, cmd_status, status_details },
-	{ "history", CMD_HISTORY, "KEY...", "show who held KEY before", 1, -1, cmd_history, history_details },
+	{ "history", CMD_HISTORY, "KEY|PATTERN...", "show who held KEY before", 1, -1, cmd_history, history_details },
 	{ "break", CMD_BREAK, "KEY", "take KEY away from its holder", 1, 1, cmd_break, break_details },
 	{ "doctor", CMD_DOCTOR, "", "check whether the nodes can keep locks", 0, 0, cmd_doctor, doctor_details },
 	{ "config", CMD_CONFIG, "", "show each setting, and where it comes from", 0, 0, cmd_config, config_details },
@@ -311,18 +314,19 @@ offer_commands(void)
 		printf("%s\t%s\n", commands[i].name, commands[i].summary);
 }
 
-/* Offer the keys of the existing locks: dlock status prints them, in a second at most. */
+/* Offer the keys of the existing locks, for history of all that have one: dlock status prints them, in a second at most. */
 static void
 offer_keys(struct completion *c)
 {
 	static char dlock[] = "dlock", status[] = "status", column[] = "--output=KEY", plain[] = "--no-headings",
-		    timeout[] = "--node-timeout=200ms";
-	char *argv[WHERE_MAX + 6] = { dlock, status, column, plain, timeout };
+		    all[] = "--all", timeout[] = "--node-timeout=200ms";
+	const bool history = c->words.command->bit == CMD_HISTORY;
+	char *argv[WHERE_MAX + 7] = { dlock, status, column, plain, timeout, history ? all : timeout };
 
 	puts("keys");
 	if (fflush(stdout) != 0)
 		return;
-	memcpy(argv + 5, c->where, sizeof(c->where));
+	memcpy(argv + 6, c->where, sizeof(c->where));
 	(void)alarm(1);
 	(void)execv("/proc/self/exe", argv);
 }
@@ -345,7 +349,7 @@ look_before(struct completion *c, char *const *words, int *command)
 			value = c->words.value;
 			tilde = value != NULL && strncmp(value, "~/", 2) == 0 && home != NULL;
 			if ((spec->kind == OPTION_NODE || strcmp(spec->name, "prefix") == 0 ||
-				strcmp(spec->name, "config") == 0 || strcmp(spec->name, "password-file") == 0) &&
+				strcmp(spec->name, "config") == 0 || strstr(spec->name, "password-file") != NULL) &&
 			    asprintf(&c->where[c->options], "--%s=%s%s", spec->name, tilde ? home : "",
 				value + tilde) >= 0)
 				c->options++;

@@ -153,13 +153,13 @@ static enum status
 refuse_word(enum word kind, const struct words *w, struct err *err)
 {
 	/* Of flock(1) and timeout(1). */
-	static const char exclusive[] = "every lock is exclusive, there is no option for it";
+	static const char exclusive[] = "a lock is exclusive unless --shared is given";
 	static const struct meaning options_of_others[] = { { "timeout", "use --wait DUR" },
 		{ "nonblock", "use --no-wait (-n)" }, { "nonblocking", "use --no-wait (-n)" },
 		{ "nb", "use --no-wait (-n)" }, { "try", "use --no-wait (-n)" }, { "x", exclusive }, { "e", exclusive },
-		{ "exclusive", exclusive }, { "s", "there are no shared locks; a signal is --signal SIG" },
-		{ "shared", "there are no shared locks" }, { "u", "use the command release" },
-		{ "unlock", "use the command release" }, { "expire", "use --ttl DUR" }, { NULL, NULL } };
+		{ "exclusive", exclusive }, { "s", "use --shared; a signal is --signal SIG" },
+		{ "u", "use the command release" }, { "unlock", "use the command release" },
+		{ "expire", "use --ttl DUR" }, { NULL, NULL } };
 	const bool letter = w->text != w->next[-1];
 	char name[64], shown[100];
 	size_t length = strcspn(w->text, "=");

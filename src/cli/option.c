@@ -38,9 +38,10 @@ const struct option_spec option_specs[] = {
 	OPT('N', "node", "URL", "DLOCK_NODES", COMMON, NODE, node, "URL of a node; may be repeated"),
 	OPT_OF('t', "ttl", "DUR", "DLOCK_TTL", TAKING | CMD_RENEW | CMD_DOCTOR, DURATION, ttl_ms,
 	    "length of the lease (30s)", AT(ttl_given), TTL_MIN_MS),
-	OPT('w', "wait", "DUR", "DLOCK_WAIT", TAKING, WAIT, wait_ms,
+	OPT('w', "wait", "DUR", "DLOCK_WAIT", TAKING | CMD_BREAK, WAIT, wait_ms,
 	    "maximum wait for a held lock, or forever, infinity (0)"),
 	OPT('n', "no-wait", NULL, NULL, TAKING, NO_WAIT, wait_ms, "try once, the same as --wait 0"),
+	OPT(0, "max-waiters", "N", "DLOCK_MAX_WAITERS", TAKING, WAITERS, max_waiters, "do not wait if N wait already"),
 	OPT_OF(0, "node-timeout", "DUR", "DLOCK_NODE_TIMEOUT", COMMON, DURATION, node_timeout_ms,
 	    "time for the nodes to answer (a tenth of the lease)", AT(node_timeout_given), 1),
 	OPT(0, "label", "TEXT", "DLOCK_LABEL", TAKING, TEXT, label, "text that status shows beside the owner"),
@@ -54,8 +55,14 @@ const struct option_spec option_specs[] = {
 	OPT('v', "verbose", NULL, NULL, COMMON, FLAG, verbose, "print each step and each node's answer"),
 	OPT(0, "config", "FILE", "DLOCK_CONFIG", COMMON | CMD_LINE_ONLY, TEXT, config,
 	    "configuration file: long options without dashes"),
-	OPT(0, "password-file", "FILE", NULL, COMMON, TEXT, password_file,
-	    "first line of FILE is the password (DLOCK_PASSWORD)"),
+	OPT(0, "password-file", "FILE", "DLOCK_PASSWORD_FILE", COMMON, TEXT, password_file,
+	    "its first line is the password, or DLOCK_PASSWORD"),
+	OPT_OF(0, "password-command", "CMD", "DLOCK_PASSWORD_COMMAND", COMMON, TEXT, password_command,
+	    "sh -c CMD prints it, again if it is refused", 0, 1),
+	OPT_OF(0, "sentinel-user", "NAME", "DLOCK_SENTINEL_USER", COMMON, TEXT, sentinel_user,
+	    "user of the sentinels, if they have their own", 0, 1),
+	OPT(0, "sentinel-password-file", "FILE", "DLOCK_SENTINEL_PASSWORD_FILE", COMMON, TEXT, sentinel_password_file,
+	    "its first line is the password of the sentinels"),
 	OPT(0, "cacert", "FILE", "DLOCK_CACERT", COMMON, TEXT, cacert,
 	    "CA certificates to trust for TLS (the system's)"),
 	OPT(0, "cacertdir", "DIR", "DLOCK_CACERTDIR", COMMON, TEXT, cacertdir,
@@ -71,6 +78,8 @@ const struct option_spec option_specs[] = {
 	    "replicas that must confirm the lock (0)"),
 	OPT_OF(0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", TAKING | CMD_RENEW | CMD_DOCTOR, DURATION,
 	    replicas_timeout_ms, "time for that (half of --node-timeout)", AT(replicas_timeout_given), 1),
+	OPT(0, "replace", NULL, NULL, CMD_RUN | CMD_LINE_ONLY, FLAG, replace,
+	    "ask the holder to end, and wait for that"),
 	OPT(0, "node-wait", "DUR", NULL, TAKING, WAIT, node_wait_ms,
 	    "maximum wait for nodes at the start, or forever (0)"),
 	OPT(0, "min-hold", "DUR", NULL, CMD_RUN, DURATION, min_hold_ms, "keep the lock at least this long"),
@@ -90,11 +99,17 @@ const struct option_spec option_specs[] = {
 	OPT(0, "token", "TOKEN", NULL, TAKING | CMD_LINE_ONLY, TEXT, token, "enter again the lock that TOKEN holds"),
 	OPT(0, "slots", "N", "DLOCK_SLOTS", TAKING | CMD_STATUS, SLOTS, slots,
 	    "hold one of N slots, so that N may hold KEY at once"),
+	OPT(0, "shared", NULL, "DLOCK_SHARED", TAKING, FLAG, shared,
+	    "hold KEY together with others that give --shared"),
 	OPT(0, "keep", "PID", NULL, CMD_ACQUIRE | CMD_LINE_ONLY, PID, keep_pid,
 	    "renew in the background until process PID ends"),
 	OPT(0, "history", "N", "DLOCK_HISTORY", TAKING, COUNT, history, "holders to remember, see dlock history (20)"),
 	OPT_OF(0, "export", "[SHELL]", NULL, CMD_ACQUIRE, SHELL, export_fish,
 	    "print commands that set DLOCK_... variables, for eval", AT(export_lines), 0),
+	OPT(0, "all", NULL, NULL, CMD_STATUS | CMD_LINE_ONLY, FLAG, all,
+	    "every lock with a history, also free ones, and its end"),
+	OPT(0, "failed", NULL, NULL, CMD_STATUS | CMD_LINE_ONLY, FLAG, failed,
+	    "those of --all whose last holder did not succeed"),
 	OPT('o', "output", "COLUMNS", NULL, CMD_STATUS, TEXT, columns, "columns to show, separated by commas"),
 	OPT(0, "no-headings", NULL, NULL, CMD_STATUS | CMD_HISTORY, FLAG, no_headings,
 	    "omit the line with the names of the columns"),
@@ -105,6 +120,7 @@ const struct option_spec option_specs[] = {
 	OPT(0, "waiters", NULL, NULL, CMD_STATUS | CMD_LINE_ONLY, FLAG, waiters, "show who waits for KEY, in order"),
 	OPT_OF(0, "max-age", "DUR", NULL, CMD_STATUS | CMD_LINE_ONLY, DURATION, max_age_ms,
 	    "check that the last success of KEY is not older", AT(max_age_given), 0),
+	OPT(0, "ask", NULL, NULL, CMD_BREAK | CMD_LINE_ONLY, FLAG, ask, "ask the holder to end, and wait for that"),
 	OPT('f', "force", NULL, NULL, CMD_BREAK | CMD_LINE_ONLY, FLAG, force, "do not ask for confirmation"),
 	OPT_OF('h', "help", "[all]", NULL, CMD_ALL | CMD_LINE_ONLY, ALL, help_all,
 	    "show this help, with all: common options, too", AT(help), 0),
@@ -160,6 +176,7 @@ invalid(enum option_kind kind, const char *value, struct err *err)
 		[OPTION_COUNT] = { "number", "; use 0 to 255" },
 		[OPTION_SIGNAL] = { "signal", "" },
 		[OPTION_SLOTS] = { "number of slots", "; use 1 to 64" },
+		[OPTION_WAITERS] = { "number of waiters", "; use 1 to 255" },
 		[OPTION_PID] = { "process ID", "; use that of the shell: $$" },
 		[OPTION_ON_LOST] = { "choice", "; use kill or warn" },
 		[OPTION_SHELL] = { "shell", "; use sh or fish" },
@@ -208,7 +225,7 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, str
 static enum status
 set_number(int *number, enum option_kind kind, const char *value, struct err *err)
 {
-	const long least = kind == OPTION_PID || kind == OPTION_SLOTS;
+	const long least = kind == OPTION_PID || kind == OPTION_SLOTS || kind == OPTION_WAITERS;
 	const long most = kind == OPTION_PID ? INT_MAX : kind == OPTION_SLOTS ? SLOTS_MAX : 255;
 	char *end;
 	long n;
@@ -287,6 +304,7 @@ set_value(struct options *o, const struct option_spec *spec, const struct source
 	case OPTION_EXIT_CODE:
 	case OPTION_COUNT:
 	case OPTION_SLOTS:
+	case OPTION_WAITERS:
 	case OPTION_PID:
 		return set_number(at, spec->kind, value, err);
 	case OPTION_SIGNAL:

@@ -63,13 +63,14 @@ struct options {
 	int64_t ttl_ms;
 	bool ttl_given;
 	int64_t wait_ms; /* DURATION_FOREVER: no limit */
+	int max_waiters; /* 0: no limit */
 	int64_t node_timeout_ms;
 	bool node_timeout_given;
 	const char *label; /* NULL: none given */
 	const char *prefix;
 	int64_t restart_guard_ms; /* GUARD_AUTO, or a duration */
 	const char *config;
-	const char *password_file;
+	const char *password_file, *password_command, *sentinel_user, *sentinel_password_file;
 	const char *cacert, *cacertdir, *cert, *key, *sni;
 	bool insecure;
 	int replicas;
@@ -95,7 +96,8 @@ struct options {
 	bool export_fish;  /* not for sh, bash, dash, ksh, zsh */
 	const char *token; /* NULL: none given */
 	int slots;	   /* 0: an exclusive lock */
-	int keep_pid;	   /* 0: none */
+	bool shared;
+	int keep_pid; /* 0: none */
 	int history;
 
 	const char *columns; /* NULL: the default columns */
@@ -104,10 +106,14 @@ struct options {
 	int64_t watch_ms;
 	bool prometheus;
 	bool waiters;
+	bool all;
+	bool failed;
 	int64_t max_age_ms;
 	bool max_age_given;
 
 	bool force;
+	bool ask;
+	bool replace;
 
 	bool help, help_all, version;
 
@@ -127,6 +133,7 @@ enum option_kind {
 	OPTION_EXIT_CODE,
 	OPTION_COUNT,
 	OPTION_SLOTS,
+	OPTION_WAITERS,
 	OPTION_SIGNAL,
 	OPTION_PID,
 	OPTION_ON_LOST,

@@ -2,7 +2,6 @@
 #include "cli/setup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -19,11 +18,11 @@
 #include "lock/lease.h"
 #include "lock/service.h"
 #include "net/authority.h"
+#include "net/password.h"
 #include "net/tls.h"
 #include "run/process.h"
 
 #define KEY_OPERAND_MAX 512
-#define PASSWORD_MAX 512
 #define LIST_MAX 16384 /* of DLOCK_HOLDS; a longer list is cut: the outermost locks are dropped */
 
 /* -- Password --------------------------------------------------------------- */
@@ -52,61 +51,52 @@ setup_password_variable(void)
 	}
 }
 
-/* Read the first line from a descriptor, without its newline.  NULL, or why it cannot be used. */
-static const char *
-read_line(int fd, char *line, size_t size)
+/* Find out where a password comes from, and read it.  It lives as long as the process: a service may read it again. */
+static enum status
+open_password(const struct invocation *inv, struct password *p, const char *file, struct err *err)
 {
-	size_t length = 0;
-	ssize_t n = 0;
+	char shown[256];
+	enum status status;
 
-	while (length < size && (n = read(fd, line + length, 1)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return strerror(errno);
-		if (line[length] == '\n')
-			break;
-		length++;
-	}
-	if (length >= size)
-		return "its first line is too long";
-	if (memchr(line, '\0', length) != NULL)
-		return "its first line contains a NUL byte";
-	if (length > 0 && line[length - 1] == '\r')
-		length--;
-	line[length] = '\0';
-	return length > 0 ? NULL : "its first line is empty";
+	p->file = file;
+	p->log = inv->log;
+	if (inv->options.keep_pid != 0) /* the keeper leaves the current directory */
+		p->directory = getcwd(NULL, 0);
+	status = password_open(p, err);
+	if (status == ST_OK && file != NULL && is_public(file))
+		setup_warn(inv, "the password file %s is world-readable; use chmod o-r",
+		    text_show(file, shown, sizeof(shown)));
+	return status;
 }
 
 static enum status
-find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct err *err)
+find_password(const struct invocation *inv, struct password *p, struct err *err)
 {
-	const char *const path = inv->options.password_file, *const variable = setup_password_variable(),
-			  *const value = variable != NULL ? getenv(variable) : NULL, *why;
-	char shown[256];
-	int fd;
+	const struct options *const o = &inv->options;
+	const char *const variable = setup_password_variable(), *const value = variable != NULL ? getenv(variable) : "";
+	const bool both = o->password_file != NULL && o->password_command != NULL;
+	const int file_wins = both
+	    ? (int)options_origin(o, "password-file") - (int)options_origin(o, "password-command")
+	    : 1;
 
-	if (path == NULL && value != NULL && strlen(value) >= PASSWORD_MAX)
+	if (both && file_wins == 0)
+		return err_set(err, ST_USAGE, "--password-file and --password-command cannot be used together");
+	if (o->password_command != NULL && (!both || file_wins < 0)) {
+		p->command = o->password_command;
+		return open_password(inv, p, NULL, err);
+	}
+	if (o->password_file == NULL && strlen(value) >= sizeof(p->text))
 		return err_set(err, ST_USAGE, "the password in the environment is too long");
-	(void)snprintf(password, PASSWORD_MAX, "%s", value != NULL ? value : "");
-	if (path == NULL)
-		return ST_OK;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	why = fd >= 0 ? read_line(fd, password, PASSWORD_MAX) : strerror(errno);
-	(void)text_show(path, shown, sizeof(shown));
-	if (fd >= 0)
-		(void)close(fd);
-	if (why != NULL)
-		return err_set(err, ST_CONFIG, "password file %s: %s", shown, why);
-	if (is_public(path))
-		setup_warn(inv, "the password file %s is world-readable; use chmod o-r", shown);
-	return ST_OK;
+	if (o->password_file == NULL)
+		(void)snprintf(p->text, sizeof(p->text), "%s", value);
+	return open_password(inv, p, o->password_file, err);
 }
 
 void
 setup_protect(const struct options *o)
 {
-	bool secret = o->password_file != NULL || o->cert != NULL || setup_password_variable() != NULL;
+	bool secret = o->password_file != NULL || o->password_command != NULL || o->sentinel_password_file != NULL ||
+	    o->cert != NULL || setup_password_variable() != NULL;
 	int i;
 
 	for (i = 0; i < o->nodes; i++)
@@ -159,12 +149,20 @@ setup_service(const struct invocation *inv, struct backend **backend, struct err
 	const char *const key = o->key != NULL ? o->key : o->cert;
 	const struct tls_options tls = { o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
 	struct service_config config = { .nodes = o->nodes,
+		.sentinel_user = o->sentinel_user,
 		.tls = &tls,
 		.node_timeout_ms = setup_node_timeout_ms(o),
 		.replicas = o->replicas,
 		.log = inv->log };
-	char password[PASSWORD_MAX], shown[256];
-	enum status status = find_password(inv, password, err);
+	static struct password password, sentinel_password;
+	char shown[256];
+	enum status status = find_password(inv, &password, err);
+
+	if (status == ST_OK && o->sentinel_password_file != NULL) {
+		status = open_password(inv, &sentinel_password, o->sentinel_password_file, err);
+		config.sentinel_password = &sentinel_password;
+	} else if (status == ST_OK && o->sentinel_user != NULL)
+		status = err_set(err, ST_USAGE, "--sentinel-user needs --sentinel-password-file");
 
 	if (status != ST_OK)
 		return status;
@@ -174,28 +172,26 @@ setup_service(const struct invocation *inv, struct backend **backend, struct err
 		config.nodes = 1;
 		log_debug(&inv->log, "no node is configured: using %s, on this host", config.url[0]);
 	}
-	config.password = password;
+	config.password = &password;
 	config.replicas_timeout_ms = o->replicas_timeout_given ? o->replicas_timeout_ms
 							       : (config.node_timeout_ms + 1) / 2;
 	status = check_config(inv, &config, err);
 	if (status != ST_OK)
-		goto out;
+		return status;
 	setup_protect(o);
 	if (o->restart_guard_ms > 0 && !inv->service->guards)
 		log_debug(&inv->log, "--restart-guard has no effect on %s, which keeps its locks over restarts",
 		    inv->service->name);
 	status = inv->service->open(&config, backend, err);
 	if (status != ST_OK || !(*backend)->tls)
-		goto out;
+		return status;
 	if (o->insecure && (o->cacert != NULL || o->cacertdir != NULL))
 		setup_warn(inv, "%s is ignored, as --insecure accepts any certificate",
 		    o->cacert != NULL ? "--cacert" : "--cacertdir");
 	if (key != NULL && is_public(key))
 		setup_warn(inv, "the private key %s is world-readable; use chmod o-r",
 		    text_show(key, shown, sizeof(shown)));
-out:
-	explicit_bzero(password, sizeof(password));
-	return status;
+	return ST_OK;
 }
 
 /* -- The environment -------------------------------------------------------- */
@@ -338,7 +334,7 @@ read_token(const struct invocation *inv, const char *given, char token[TOKEN_SIZ
 	char line[128];
 
 	if (strcmp(given, "-") == 0) {
-		why = read_line(STDIN_FILENO, line, sizeof(line));
+		why = password_line(STDIN_FILENO, line, sizeof(line));
 		if (why != NULL)
 			return err_set(err, ST_USAGE, "TOKEN cannot be read from standard input: %s", why);
 		given = line;
@@ -432,6 +428,12 @@ setup_wait(const struct invocation *inv, struct acquire_args *args)
 							  : 0;
 }
 
+bool
+setup_is_pattern(const char *operand)
+{
+	return strpbrk(operand, "*?[") != NULL;
+}
+
 enum status
 setup_slot_key(const struct invocation *inv, const char *full_key, int slot, char name[KEY_MAX + 1], struct err *err)
 {
@@ -466,6 +468,38 @@ use_slots(const struct invocation *inv, const char *full_key, struct acquire_arg
 	return ST_OK;
 }
 
+/* Share the lock with other readers.  What else is asked for must go together with that. */
+static enum status
+share(const struct invocation *inv, struct acquire_args *args, struct err *err)
+{
+	const struct options *const o = &inv->options;
+
+	if (inv->service->token_shared == NULL)
+		return err_set(err, ST_USAGE, "--shared is not for %s", inv->service->name);
+	if (o->slots > 0 || o->once_per_ms > 0)
+		return err_set(err, ST_USAGE, "--shared and --%s cannot be used together",
+		    o->slots > 0 ? "slots" : "once-per");
+	args->shared = true;
+	return ST_OK;
+}
+
+/* One of two readers that wait to be alone would wait for the other's end. */
+static enum status
+check_alone(const struct invocation *inv, const struct acquire_args *args, struct err *err)
+{
+	int i;
+
+	for (i = 0; i < args->holds && !args->shared && inv->service->token_shared != NULL; i++) {
+		if (!inv->service->token_shared(args->hold[i].token))
+			continue;
+		(void)err_set(err, ST_USAGE, "this process holds it shared; it cannot become exclusive");
+		if (inv->command->bit != CMD_RUN) /* whose messages name KEY anyway */
+			setup_blame_key(inv, ST_HELD, err);
+		return ST_USAGE;
+	}
+	return ST_OK;
+}
+
 enum status
 setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWNER_MAX + 1], struct acquire_args *args,
     struct err *err)
@@ -479,6 +513,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		.label = o->label != NULL ? o->label : "",
 		.ttl_ms = o->ttl_ms,
 		.history = o->history,
+		.max_waiters = o->max_waiters,
 		.min_hold_ms = o->min_hold_ms > o->once_per_ms ? o->min_hold_ms : o->once_per_ms,
 		.may_be_shorter = (inv->command->bit & CMD_RUN) != 0,
 		.restart_guard_ms = setup_guard_ms(o),
@@ -488,6 +523,12 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		    LABEL_MAX);
 	setup_owner(inv, owner);
 	setup_wait(inv, args);
+	args->replace = o->replace;
+	if ((o->slots > 0 || o->shared) && o->replace)
+		return err_set(err, ST_USAGE, "--replace and %s cannot be used together",
+		    o->shared ? "--shared" : "--slots");
+	if (o->shared && share(inv, args, err) != ST_OK)
+		return ST_USAGE;
 	if (o->slots > 0)
 		return use_slots(inv, full_key, args, err);
 	count = setup_holds(inv->operand[0], full_key, found);
@@ -498,7 +539,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		args->hold[args->holds++] = found[i];
 	}
 	if (o->token == NULL)
-		return ST_OK;
+		return check_alone(inv, args, err);
 	if (read_token(inv, o->token, given.token, err) != ST_OK)
 		return ST_USAGE;
 	for (i = 0; i < args->holds && given.fence == 0; i++) {
@@ -508,7 +549,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 	args->hold[0] = given;
 	args->holds = 1;
 	args->must_hold = true;
-	return ST_OK;
+	return check_alone(inv, args, err);
 }
 
 /* -- Messages --------------------------------------------------------------- */

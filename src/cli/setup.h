@@ -23,6 +23,9 @@ void setup_protect(const struct options *);
 /* The full key: prefix and KEY.  ST_USAGE if KEY is empty or too long. */
 enum status setup_key(const struct invocation *, const char *key, char full[KEY_MAX + 1], struct err *);
 
+/* May it be a PATTERN, where one is accepted? */
+bool setup_is_pattern(const char *operand);
+
 /* The name of one of the slots of the full key; slot 0 stands for all of them.  ST_USAGE: it can have none. */
 enum status setup_slot_key(const struct invocation *, const char *full_key, int slot, char name[KEY_MAX + 1],
     struct err *);

@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
@@ -33,11 +32,16 @@ enum field_name {
 	PID,
 	CLIENT,
 	TOKEN,
+	LAST, /* from here on only of VIEW_ALL */
+	LAST_OUTCOME,
+	TOOK,
+	SUCCESS,
 	OF_LOCKS, /* the others are those of the other tables; of the same name, these have the later one */
 	START = OF_LOCKS,
 	END,
 	WAITED,
 	OUTCOME,
+	PLACE,
 	SINCE,
 	WAITING_SO_FAR,
 	KEY_OF_ROWS
@@ -67,24 +71,29 @@ static const struct field {
 	[PID] = { { "PID", LAYOUT_WHOLE, 0 }, NULL, PLAIN },
 	[CLIENT] = { { "CLIENT", LAYOUT_TEXT, 0 }, "client", PLAIN },
 	[TOKEN] = { { "TOKEN", LAYOUT_WHOLE, 0 }, "token_hint", PLAIN },
+	[LAST] = { { "LAST", LAYOUT_WHOLE, 0 }, NULL, LENGTH },
+	[LAST_OUTCOME] = { { "OUTCOME", LAYOUT_TEXT, 0 }, NULL, PLAIN },
+	[TOOK] = { { "TOOK", LAYOUT_WHOLE, 0 }, NULL, LENGTH },
+	[SUCCESS] = { { "SUCCESS", LAYOUT_WHOLE, 0 }, "last_success_age_ms", LENGTH },
 	[START] = { { "START", LAYOUT_WHOLE, 0 }, "start_ms", TIME },
 	[END] = { { "END", LAYOUT_WHOLE, 2 }, "end_ms", TIME },
 	[WAITED] = { { "WAITED", LAYOUT_WHOLE, 3 }, "waited_ms", LENGTH },
 	[OUTCOME] = { { "OUTCOME", LAYOUT_TEXT, 0 }, "outcome", PLAIN },
+	[PLACE] = { { "PLACE", LAYOUT_WHOLE, 0 }, "place", PLAIN },
 	[SINCE] = { { "SINCE", LAYOUT_WHOLE, 1 }, "since_ms", TIME },
 	[WAITING_SO_FAR] = { { "WAITING", LAYOUT_WHOLE, 0 }, NULL, LENGTH },
 	[KEY_OF_ROWS] = { { "KEY", LAYOUT_WHOLE, 0 }, "key", PLAIN },
 };
 
 static enum status
-unknown_column(const char *name, size_t length, struct err *err)
+unknown_column(const char *name, size_t length, int columns, struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
 	int i;
 
 	text_addf(&text, "--output: unknown column '");
 	text_add_shown(&text, name, length);
-	for (i = 0; i < OF_LOCKS; i++)
+	for (i = 0; i < columns; i++)
 		text_addf(&text, "%s %s", i > 0 ? "," : "'; the columns are", fields[i].column.name);
 	return ST_USAGE;
 }
@@ -95,22 +104,24 @@ view_begin(struct view *v, const char *names, const char *chosen, struct err *er
 	struct layout *const l = &v->layout;
 	const char *at = chosen != NULL ? chosen : names;
 	size_t length;
-	int i;
+	int i, columns;
 
 	l->columns = 0;
 	l->width = output_extent(STDOUT_FILENO).columns;
 	l->line_end = "\n";
 	l->out = stdout;
-	v->locks = strcmp(names, VIEW_LOCKS) == 0;
+	v->all = strcmp(names, VIEW_ALL) == 0;
+	v->locks = v->all || strcmp(names, VIEW_LOCKS) == 0;
+	columns = v->all ? OF_LOCKS : v->locks ? LAST : VIEW_FIELDS;
 	v->chosen = chosen != NULL;
 	for (; at != NULL; at = at[length] == ',' ? at + length + 1 : NULL) {
 		length = strcspn(at, ",");
-		i = (v->locks ? OF_LOCKS : VIEW_FIELDS) - 1;
+		i = columns - 1;
 		while (i >= 0 &&
 		    (strncasecmp(fields[i].column.name, at, length) != 0 || fields[i].column.name[length] != '\0'))
 			i--;
 		if (i < 0)
-			return unknown_column(at, length, err);
+			return unknown_column(at, length, columns, err);
 		if (l->columns == LAYOUT_COLUMNS_MAX)
 			return err_set(err, ST_USAGE, "--output: more than %d columns", LAYOUT_COLUMNS_MAX);
 		l->column[l->columns] = fields[i].column;
@@ -201,7 +212,7 @@ static enum status
 end(struct view *v, struct err *err)
 {
 	const char *const colour = !v->coloured			     ? ""
-	    : v->state == LOCK_HELD				     ? COLOUR_GOOD
+	    : v->state == LOCK_HELD || v->state == LOCK_SHARED	     ? COLOUR_GOOD
 	    : v->state == LOCK_FREE				     ? COLOUR_DIM
 	    : v->state == LOCK_CONTENDED || v->state == LOCK_UNKNOWN ? COLOUR_BAD
 								     : COLOUR_WARN;
@@ -219,12 +230,79 @@ end(struct view *v, struct err *err)
 	return status;
 }
 
+/* -- How they ended --------------------------------------------------------- */
+
+/* In a table the outcome is "exit 3", "SIGKILL", "lost", "broken by root@host:17", "asked to end by ..." */
+static void
+put_outcome(const struct out *o, enum field_name name, const struct former *f)
+{
+	const bool asked = strcmp(f->outcome, "asked") == 0;
+	char signal[SIGNAL_NAME_SIZE];
+
+	if (o->json != NULL || strcmp(f->outcome, "ran") != 0)
+		put_text(o, name, f->outcome);
+	else if (f->command.status < 0)
+		put_text(o, name, signals_name(-f->command.status, signal));
+	else
+		text_addf(&o->view->cell[name], "exit %d", f->command.status);
+	if (o->json != NULL) {
+		view_json_child(o->json, &f->command);
+		json_string_or_null(o->json, "broken_by", asked ? "" : f->by);
+		json_string_or_null(o->json, "asked_by", asked ? f->by : "");
+	} else if (f->by[0] != '\0') {
+		text_addf(&o->view->cell[name], asked ? " to end by " : " by ");
+		put_text(o, name, f->by);
+	}
+}
+
+static void
+put_former(const struct out *o, const struct former *f)
+{
+	put_number(o, START, f->start_ms, f->start_ms > 0);
+	put_number(o, END, f->end_ms, f->end_ms > 0);
+	put_number(o, HELD, f->held_ms, f->held_ms >= 0);
+	put_number(o, WAITED, f->waited_ms, true);
+	put_owner(o, f->owner, "");
+	put_text(o, LABEL, f->label);
+	put_number(o, FENCE, f->fence, true);
+	put_outcome(o, OUTCOME, f);
+}
+
+/* How a lock ended last, and when it last succeeded. */
+static void
+put_last(const struct out *o, const struct record *r)
+{
+	const struct former *const f = record_last(r);
+
+	if (f != NULL && o->json == NULL) {
+		put_number(o, LAST, f->ended_ago_ms, f->ended_ago_ms >= 0);
+		put_outcome(o, LAST_OUTCOME, f);
+		put_number(o, TOOK, f->held_ms, f->held_ms >= 0);
+	} else if (f != NULL) {
+		json_open(o->json, "last", '{');
+		put_former(o, f);
+		json_number_or_null(o->json, "ended_ago_ms", f->ended_ago_ms, f->ended_ago_ms >= 0);
+		json_close(o->json, '}');
+	} else if (o->json != NULL)
+		json_null(o->json, "last");
+	if (o->json != NULL)
+		json_number_or_null(o->json, "last_success_ms", r->success.at_ms, r->success.at_ms > 0);
+	put_number(o, SUCCESS, r->success.age_ms, r->success.at_ms > 0);
+}
+
 /* -- Locks ------------------------------------------------------------------ */
 
 static bool
 is_dlock(const struct holder *h)
 {
 	return h->state != LOCK_FREE && h->state != LOCK_OTHER_CLIENT;
+}
+
+/* How many hold the lock, as far as known. */
+static int64_t
+holders(const struct holder *h)
+{
+	return h->state == LOCK_SHARED && h->holds > 1 ? h->holds : h->state != LOCK_FREE;
 }
 
 /* The holder.  The owner of a foreign lock is unknown: its column has the likely client instead. */
@@ -287,7 +365,9 @@ put_more(const struct out *o, const struct record *r, const struct holder *h)
 	put_text(o, HOST, host);
 	put_text(o, PID, pid);
 	text_addf(&cell[NODES], "%d/%d", r->agreeing, r->nodes);
-	if (is_dlock(h) && h->holds > 1)
+	if (holders(h) > 1)
+		text_addf(&cell[OWNER], " +%" PRId64, holders(h) - 1);
+	else if (is_dlock(h) && h->holds > 1)
 		text_addf(&cell[HELD], " (%" PRId64 " holds)", h->holds);
 	if (!o->view->chosen && holder_from_acquire(h))
 		text_addf(&cell[LABEL], "%s(acquire)", gap);
@@ -314,12 +394,15 @@ view_lock(struct view *v, const char *key, const struct record *r, struct err *e
 	put_text(&o, STATE, record_state(r->state));
 	put_holder(&o, h);
 	put_number(&o, WAITING, h->waiting, v->json || h->waiting > 0);
-	if (v->json)
+	if (v->json) {
 		json_number(o.json, "holds", is_dlock(h) ? h->holds : 0);
-	else
+		json_number(o.json, "holders", holders(h));
+	} else
 		put_more(&o, r, h);
 	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
 	put_text(&o, TOKEN, hint);
+	if (v->all)
+		put_last(&o, r);
 	if (!v->json)
 		return end(v, err);
 	json_open(o.json, "nodes", '[');
@@ -340,36 +423,13 @@ view_lock(struct view *v, const char *key, const struct record *r, struct err *e
 enum status
 view_formers(struct view *v, const char *key, const struct record *r, struct err *err)
 {
-	char signal[SIGNAL_NAME_SIZE];
 	enum status status = ST_OK;
-	const struct former *f;
 	struct out o;
 	size_t i;
 
 	for (i = 0; i < r->formers && status == ST_OK; i++) {
-		f = &r->former[i];
 		o = begin(v, key);
-		put_number(&o, START, f->start_ms, f->start_ms > 0);
-		put_number(&o, END, f->end_ms, f->end_ms > 0);
-		put_number(&o, HELD, f->held_ms, f->held_ms >= 0);
-		put_number(&o, WAITED, f->waited_ms, true);
-		put_owner(&o, f->owner, "");
-		put_text(&o, LABEL, f->label);
-		put_number(&o, FENCE, f->fence, true);
-		/* In a table it is "exit 3", "SIGKILL", "lost", "broken by root@host:17" ... */
-		if (v->json || strcmp(f->outcome, "ran") != 0)
-			put_text(&o, OUTCOME, f->outcome);
-		else if (f->command.status < 0)
-			put_text(&o, OUTCOME, signals_name(-f->command.status, signal));
-		else
-			text_addf(&v->cell[OUTCOME], "exit %d", f->command.status);
-		if (v->json) {
-			view_json_child(o.json, &f->command);
-			json_string_or_null(o.json, "broken_by", f->broken_by);
-		} else if (f->broken_by[0] != '\0') {
-			text_addf(&v->cell[OUTCOME], " by ");
-			put_text(&o, OUTCOME, f->broken_by);
-		}
+		put_former(&o, &r->former[i]);
 		status = end(v, err);
 	}
 	return status;
@@ -387,6 +447,7 @@ view_waiters(struct view *v, const char *key, const struct record *r, struct err
 	for (i = 0; i < r->waiters && status == ST_OK; i++) {
 		w = &r->waiter[i];
 		o = begin(v, key);
+		put_number(&o, PLACE, (int64_t)i + 1, true);
 		put_number(&o, SINCE, w->since_ms, w->since_ms > 0);
 		put_number(&o, WAITING_SO_FAR, now_ms > w->since_ms ? now_ms - w->since_ms : 0, w->since_ms > 0);
 		put_owner(&o, w->owner, "");
@@ -412,6 +473,8 @@ view_end(struct view *v)
 
 enum {
 	IS_HELD,
+	IS_SHARED,
+	HOLDERS,
 	REMAINING,
 	WAITERS,
 	AGE,
@@ -420,50 +483,91 @@ enum {
 	LAST_STATUS,
 	LAST_HELD,
 	LAST_WAITED,
+	LAST_END,
+	LAST_FAILED,
 	METRICS
 };
 
 static const struct metric {
 	const char *name, *help;
-	bool milliseconds; /* printed as seconds; negative: without end */
+	enum {
+		NUMBER,
+		MILLISECONDS, /* printed as seconds; negative: without end */
+		MOMENT	      /* the same, since 1970 */
+	} kind;
 } metrics[METRICS] = {
-	[IS_HELD] = { "dlock_held", "Whether the lock is held.", false },
-	[REMAINING] = { "dlock_remaining_seconds", "Guaranteed remaining time of the lease.", true },
-	[WAITERS] = { "dlock_waiters", "Number of known waiters.", false },
-	[AGE] = { "dlock_age_seconds", "How long the lock has been held, if the holder is dlock.", true },
+	[IS_HELD] = { "dlock_held", "Whether the lock is held.", NUMBER },
+	[IS_SHARED] = { "dlock_shared", "Whether readers share the lock.", NUMBER },
+	[HOLDERS] = { "dlock_holders", "How many hold the lock: more than one if it is shared.", NUMBER },
+	[REMAINING] = { "dlock_remaining_seconds", "Guaranteed remaining time of the lease.", MILLISECONDS },
+	[WAITERS] = { "dlock_waiters", "Number of known waiters.", NUMBER },
+	[AGE] = { "dlock_age_seconds", "How long the lock has been held, if the holder is dlock.", MILLISECONDS },
 	[LAST_SUCCESS] = { "dlock_last_success_timestamp_seconds", "When a command last ended with exit status 0.",
-	    true },
-	[LAST_RUN] = { "dlock_last_run_timestamp_seconds", "When a command last ended.", true },
-	[LAST_STATUS] = { "dlock_last_run_exit_status", "The exit status of its dlock run.", false },
-	[LAST_HELD] = { "dlock_last_held_seconds", "How long the last holder that ended held the lock.", true },
-	[LAST_WAITED] = { "dlock_last_waited_seconds", "How long that holder waited for it.", true },
+	    MOMENT },
+	[LAST_RUN] = { "dlock_last_run_timestamp_seconds", "When a command last ended.", MOMENT },
+	[LAST_STATUS] = { "dlock_last_run_exit_status", "The exit status of its dlock run.", NUMBER },
+	[LAST_HELD] = { "dlock_last_held_seconds", "How long the last holder that ended held the lock.", MILLISECONDS },
+	[LAST_WAITED] = { "dlock_last_waited_seconds", "How long that holder waited for it.", MILLISECONDS },
+	[LAST_END] = { "dlock_last_end_timestamp_seconds", "When a holder last ended, in whatever way.", MOMENT },
+	[LAST_FAILED] = { "dlock_last_failed", "Whether it did not end as it should (see --failed).", NUMBER },
 };
 
-struct sample {
-	char *key;
-	int64_t value[METRICS];
+/*
+ * The sample of a lock is its key, and behind it its values.  There may be very many locks, so each value is packed: 0 if it is
+ * absent, else one more than twice its distance (to 0, for a moment to the one before), the lowest bit being the sign; in
+ * groups of seven bits, the last of them with the eighth.
+ */
+enum {
+	VALUE_SIZE = 10,
+	LAST_GROUP = 0x80
 };
+
+static char *
+put_value(char *to, int64_t value, int64_t from)
+{
+	const int64_t distance = value - from;
+	uint64_t left = value == ABSENT ? 0 : 2 * (uint64_t)(distance < 0 ? -distance : distance) + (distance < 0) + 1;
+
+	for (; left >= LAST_GROUP; left >>= 7)
+		*to++ = (char)(left & 0x7f);
+	*to++ = (char)(left | LAST_GROUP);
+	return to;
+}
+
+static const char *
+take_value(const char *at, int64_t *value, int64_t from)
+{
+	uint64_t sum = 0;
+	int shift;
+
+	for (shift = 0; ((unsigned char)*at & LAST_GROUP) == 0; shift += 7)
+		sum |= (uint64_t)*at++ << shift;
+	sum |= (uint64_t)(*at++ & 0x7f) << shift;
+	*value = sum == 0 ? ABSENT : (--sum & 1) != 0 ? from - (int64_t)(sum / 2) : from + (int64_t)(sum / 2);
+	return at;
+}
+
+/* Where values count from that follow this one. */
+static int64_t
+moment(int metric, int64_t value, int64_t before)
+{
+	return metrics[metric].kind == MOMENT && value != ABSENT ? value : before;
+}
 
 enum status
 view_add_sample(struct view *v, const char *key, const struct record *r, struct err *err)
 {
-	struct sample *const grown = array_room(v->sample, v->samples + 1, &v->sample_room, sizeof(*grown));
+	char sample[KEY_MAX + 1 + METRICS * VALUE_SIZE], *at = stpcpy(sample, key) + 1;
 	const struct holder *const h = record_holder(r);
-	const struct former *f;
-	int64_t *value;
-	size_t k;
+	const struct former *const last = record_last(r), *f = last;
+	int64_t value[METRICS], before = 0;
 	int i;
 
-	if (grown == NULL)
-		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	v->sample = grown;
-	v->sample[v->samples].key = strdup(key);
-	if (v->sample[v->samples].key == NULL)
-		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	value = v->sample[v->samples++].value;
 	for (i = 0; i < METRICS; i++)
 		value[i] = ABSENT;
 	value[IS_HELD] = h->state != LOCK_FREE;
+	value[IS_SHARED] = h->state == LOCK_SHARED;
+	value[HOLDERS] = holders(h);
 	value[REMAINING] = h->left_ms;
 	value[WAITERS] = h->waiting;
 	if (is_dlock(h))
@@ -474,21 +578,22 @@ view_add_sample(struct view *v, const char *key, const struct record *r, struct 
 		value[LAST_RUN] = r->run.at_ms;
 		value[LAST_STATUS] = r->run_end.status < 0 ? 128 - r->run_end.status : r->run_end.status;
 	}
-	for (k = 0; k < r->formers; k++) {
-		f = &r->former[k];
-		if (strcmp(f->outcome, "held") == 0 || f->held_ms < 0)
-			continue;
+	while (f != NULL && f < r->former + r->formers && f->held_ms < 0)
+		f++;
+	if (f != NULL && f < r->former + r->formers) {
 		value[LAST_HELD] = f->held_ms;
 		value[LAST_WAITED] = f->waited_ms;
-		break;
 	}
-	return ST_OK;
-}
-
-static int
-compare(const void *a, const void *b)
-{
-	return strcmp(((const struct sample *)a)->key, ((const struct sample *)b)->key);
+	if (last != NULL)
+		value[LAST_FAILED] = !former_succeeded(last);
+	if (last != NULL && last->end_ms > 0)
+		value[LAST_END] = last->end_ms;
+	for (i = 0; i < METRICS; i++) {
+		at = put_value(at, value[i], metrics[i].kind == MOMENT ? before : 0);
+		before = moment(i, value[i], before);
+	}
+	return names_add_more(&v->samples, sample, (size_t)(at - sample)) ? ST_OK
+									  : err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 }
 
 static void
@@ -502,13 +607,15 @@ static void
 put_series(const char *name, const char *label, const char *value)
 {
 	char shown[4 * KEY_MAX + 1];
-	const char *at;
+	const char *at = text_show(value, shown, sizeof(shown));
+	size_t length;
 
 	printf("%s{%s=\"", name, label);
-	for (at = text_show(value, shown, sizeof(shown)); *at != '\0'; at++) {
+	for (; *at != '\0'; at += length) {
+		length = strcspn(at + 1, "\"\\") + 1;
 		if (*at == '"' || *at == '\\')
 			putchar('\\');
-		putchar(*at);
+		(void)fwrite(at, 1, length, stdout);
 	}
 	fputs("\"} ", stdout);
 }
@@ -516,26 +623,28 @@ put_series(const char *name, const char *label, const char *value)
 void
 view_metrics(struct view *v, const struct probed *probed, int nodes)
 {
-	const struct sample *s;
 	const struct metric *m;
-	int64_t value;
+	const char *key, *at;
+	int64_t value = 0, before;
 	size_t k;
 	int i;
 
-	if (v->samples > 0)
-		qsort(v->sample, v->samples, sizeof(*v->sample), compare);
+	names_sort(&v->samples); /* doubles would be rejected */
 	for (m = metrics; m < metrics + METRICS; m++) {
 		begin_metric(m->name, m->help);
-		for (k = 0; k < v->samples; k++) {
-			s = &v->sample[k];
-			value = s->value[m - metrics];
-			if (value == ABSENT ||
-			    (k > 0 && strcmp(s->key, s[-1].key) == 0)) /* doubles would be rejected */
+		for (k = 0; k < v->samples.count; k++) {
+			key = v->samples.at[k];
+			at = key + strlen(key) + 1;
+			for (i = 0, before = 0; i <= m - metrics; i++) {
+				at = take_value(at, &value, metrics[i].kind == MOMENT ? before : 0);
+				before = moment(i, value, before);
+			}
+			if (value == ABSENT)
 				continue;
-			put_series(m->name, "key", s->key);
+			put_series(m->name, "key", key);
 			if (value < 0)
 				puts("+Inf");
-			else if (m->milliseconds)
+			else if (m->kind != NUMBER)
 				printf("%" PRId64 ".%03" PRId64 "\n", value / 1000, value % 1000);
 			else
 				printf("%" PRId64 "\n", value);
@@ -546,11 +655,7 @@ view_metrics(struct view *v, const struct probed *probed, int nodes)
 		put_series("dlock_node_up", "node", probed[i].name);
 		puts(probed[i].up ? "1" : "0");
 	}
-	while (v->samples > 0)
-		free(v->sample[--v->samples].key);
-	free(v->sample);
-	v->sample = NULL;
-	v->sample_room = 0;
+	names_free(&v->samples);
 }
 
 /* -- Parts of the JSON of several commands ---------------------------------- */

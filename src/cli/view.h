@@ -3,6 +3,7 @@
 #define DLOCK_CLI_VIEW_H
 #include <stdbool.h>
 
+#include "base/array.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "cli/layout.h"
@@ -15,7 +16,7 @@
  * On a narrow terminal the less important columns are dropped first, unless the user has chosen them.
  */
 enum {
-	VIEW_FIELDS = 21
+	VIEW_FIELDS = 26
 };
 
 struct view {
@@ -26,21 +27,22 @@ struct view {
 
 	/* Private. */
 	int shown[LAYOUT_COLUMNS_MAX]; /* what is in each column of the layout */
-	bool locks;		       /* it is the table of locks */
+	bool locks;		       /* it is a table of locks, */
+	bool all;		       /* and of how they ended last */
 	bool chosen;		       /* by the user */
 	enum lock_state state;	       /* of the lock in this row */
 	struct json object;	       /* of this row */
 	struct text cell[VIEW_FIELDS];
 	char text[VIEW_FIELDS][LAYOUT_CELL_MAX];
-	struct sample *sample; /* for the metrics */
-	size_t samples, sample_room;
+	struct names samples; /* for the metrics */
 };
 
 /* The columns of the tables.  A table for one KEY needs no column for it. */
 #define VIEW_KEY "KEY,"
 #define VIEW_LOCKS VIEW_KEY "STATE,TTL,OWNER,LABEL,HELD,FENCE,WAITING,NODES"
+#define VIEW_ALL VIEW_KEY "STATE,LAST,OUTCOME,TOOK,SUCCESS,OWNER"
 #define VIEW_FORMERS VIEW_KEY "START,END,HELD,WAITED,OUTCOME,OWNER,LABEL,FENCE"
-#define VIEW_WAITERS VIEW_KEY "SINCE,WAITING,OWNER,LABEL"
+#define VIEW_WAITERS VIEW_KEY "PLACE,SINCE,WAITING,OWNER,LABEL"
 
 /*
  * Prepare a table with these columns for standard output; `chosen`: those that the user has chosen, among the columns of

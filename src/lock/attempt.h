@@ -37,7 +37,10 @@ struct attempt_answer {
 	int64_t fence;	      /* VOTE_YES */
 	struct holder holder; /* VOTE_NO */
 	int64_t ticket;	      /* VOTE_NO, if we are a waiter: our number in the queue of this node, */
-	int64_t before;	      /* and the maximum number of waiters that are served before us */
+	int64_t before;	      /* and the number of waiters before us */
+	int64_t crowd;	      /* VOTE_NO: so many wait that we may not, see --max-waiters; 0: we may */
+	int64_t number;	      /* VOTE_NO: ours among those who replace the holder, see acquire.lua; 0: none */
+	int64_t writers; /* VOTE_NO, if we are a reader: how many writers are before us; -1: the lock is not shared */
 };
 
 enum attempt_step {

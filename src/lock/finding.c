@@ -116,7 +116,7 @@ finding_outcome(const struct findings *r)
 	size_t i;
 
 	for (i = 0; i < r->count; i++) {
-		if (r->found[i].grade != GRADE_OK)
+		if (r->found[i].grade > GRADE_UNKNOWN)
 			return ST_NO;
 	}
 	return ST_OK;

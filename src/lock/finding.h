@@ -29,6 +29,7 @@ struct probed {
 
 enum grade {
 	GRADE_OK,
+	GRADE_UNKNOWN, /* a server does not report what is needed: no problem by itself */
 	GRADE_WARN,
 	GRADE_FAIL
 };
@@ -90,7 +91,7 @@ void finding_trial(struct findings *, const struct probed *);
 /* Are the certificates of servers verified?  Only if one is reached by TLS. */
 void finding_tls(struct findings *, bool tls);
 
-/* ST_OK: no problem.  ST_NO: a finding is a warning or a failure. */
+/* ST_OK: no problem is known.  ST_NO: a finding is a warning or a failure. */
 enum status finding_outcome(const struct findings *);
 
 #endif

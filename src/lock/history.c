@@ -7,9 +7,15 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/duration.h"
+#include "base/text.h"
 
 #define LATEST_MS (INT64_C(1) << 53)
 #define SAME_EVENT_MS 1000
+
+enum {
+	RUNS_SAID = 5
+};
 
 /* -- Words ------------------------------------------------------------------ */
 
@@ -24,8 +30,11 @@ static void
 take(struct words *w, size_t length, char *to, size_t size)
 {
 	w->bad = w->bad || length >= size || strnlen(w->at, length) < length;
-	(void)snprintf(to, size, "%.*s", w->bad ? 0 : (int)length, w->at);
-	w->at += w->bad ? 0 : length;
+	if (w->bad)
+		length = 0;
+	memcpy(to, w->at, length);
+	to[length] = '\0';
+	w->at += length;
 }
 
 /* Copy the next word, which ends at a blank. */
@@ -97,6 +106,7 @@ complete(struct former *e, const struct history_source *source, size_t index)
 	if (held)
 		until = source->now_ms;
 	e->held_ms = until < 0 ? -1 : until > e->start_ms ? until - e->start_ms : 0;
+	e->ended_ago_ms = held || until < 0 ? -1 : source->now_ms > until ? source->now_ms - until : 0;
 }
 
 /*
@@ -115,6 +125,7 @@ merge(struct former *e, const struct former *other)
 			e->start_ms = other->start_ms;
 			e->end_ms = other->end_ms;
 			e->held_ms = other->held_ms;
+			e->ended_ago_ms = other->ended_ago_ms;
 		}
 	} else if (is_complete(e) ? is_complete(other) && --e->votes == 0
 				  : is_complete(other) || strcmp(other->outcome, "held") == 0) {
@@ -164,7 +175,7 @@ history_add(struct record *h, const struct history_source *source, size_t index,
 	entry.waited_ms = take_number(&w, 0);
 	entry.fence = take_number(&w, 0);
 	take_names(&w, entry.owner, entry.label);
-	take(&w, strlen(w.at), entry.broken_by, sizeof(entry.broken_by));
+	take(&w, strlen(w.at), entry.by, sizeof(entry.by));
 	if (w.bad || !token_valid(entry.token) || entry.start_ms <= 0)
 		return true;
 	complete(&entry, source, index);
@@ -269,6 +280,32 @@ history_finish(struct record *h, int nodes, int missing)
 		qsort(h->former, count, sizeof(*h->former), compare_entries);
 	if (h->waiters > 0)
 		qsort(h->waiter, h->waiters, sizeof(*h->waiter), compare_waiters);
+}
+
+void
+history_say_runs(const struct record *h, struct text *text)
+{
+	int64_t least_ms = INT64_MAX, most_ms = 0;
+	const struct former *e;
+	char least[32], most[32];
+	int runs = 0;
+	size_t i;
+
+	for (i = 0; i < h->formers && runs < RUNS_SAID; i++) {
+		e = &h->former[i];
+		if (strcmp(e->outcome, "ran") != 0 || e->command.status < 0 || e->held_ms < 0)
+			continue;
+		least_ms = e->held_ms < least_ms ? e->held_ms : least_ms;
+		most_ms = e->held_ms > most_ms ? e->held_ms : most_ms;
+		runs++;
+	}
+	duration_show(least_ms, least, sizeof(least));
+	duration_show(most_ms, most, sizeof(most));
+	if (runs == 1)
+		text_addf(text, "; the last one took %s", most);
+	else if (runs > 1)
+		text_addf(text, strcmp(least, most) == 0 ? "; the last %d took %s" : "; the last %d took %s to %s",
+		    runs, least, most);
 }
 
 void

@@ -40,6 +40,11 @@ bool history_is_settled(const struct record *, int nodes, int missing);
 /* All nodes that answered have been added, `missing` have not answered: sort. */
 void history_finish(struct record *, int nodes, int missing);
 
+/*
+ * Append how long the last runs took that ended by themselves: "; the last 5 took 3m to 4m".  Nothing if there is none.
+ */
+void history_say_runs(const struct record *, struct text *);
+
 /* The size of a waiter's name in the queue: id, since when, and its owner and label. */
 enum {
 	WAITER_NAME_SIZE = TOKEN_SIZE + 48 + OWNER_MAX + LABEL_MAX

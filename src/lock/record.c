@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/record.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,13 @@ holder_describe(const struct holder *h, const char *lead, struct text *const par
 		describe_kept(h, part[HOLDER_LABEL]);
 		return;
 	}
-	text_addf(part[HOLDER_LEAD], "%s", lead);
+	if (h->state != LOCK_SHARED)
+		text_addf(part[HOLDER_LEAD], "%s", lead);
+	else if (h->holds == 0)
+		text_addf(part[HOLDER_LEAD], "shared by readers, the first was ");
+	else
+		text_addf(part[HOLDER_LEAD], "shared by %" PRId64 " %s, the first was ", h->holds,
+		    h->holds == 1 ? "reader" : "readers");
 	add_owner(h, part[HOLDER_OWNER]);
 	if (h->label[0] != '\0') {
 		text_addf(part[HOLDER_LABEL], " (");
@@ -104,7 +111,13 @@ holder_describe(const struct holder *h, const char *lead, struct text *const par
 	if (h->state == LOCK_HANDOVER)
 		text_addf(part[HOLDER_LEFT], ", released already");
 	duration_show(h->left_ms, length, sizeof(length));
-	text_addf(part[HOLDER_LEFT], h->left_ms < 0 ? ", without expiry" : ", %s of its lease left", length);
+	text_addf(part[HOLDER_LEFT],
+	    h->left_ms < 0		  ? ", without expiry"
+		: h->state == LOCK_SHARED ? ", %s of the lease left"
+					  : ", %s of its lease left",
+	    length);
+	if (h->writer_waits)
+		text_addf(part[HOLDER_LEFT], ", and a writer waits");
 	if (h->held_ms < 0)
 		return;
 	duration_show(h->held_ms, length, sizeof(length));
@@ -144,6 +157,15 @@ holder_error(const struct holder *h, int slots, struct err *err)
 	return ST_HELD;
 }
 
+enum status
+holder_crowded(int64_t waiters, int most, struct err *err)
+{
+	const struct err held = *err;
+
+	return err_set(err, ST_HELD, "%" PRId64 " %s already (--max-waiters %d); %s", waiters,
+	    waiters == 1 ? "waits" : "wait", most, held.text);
+}
+
 /* -- The record ------------------------------------------------------------- */
 
 const char *
@@ -151,6 +173,7 @@ record_state(enum lock_state state)
 {
 	static const char *const names[] = { [LOCK_FREE] = "free",
 		[LOCK_HELD] = "held",
+		[LOCK_SHARED] = "shared",
 		[LOCK_HANDOVER] = "handover",
 		[LOCK_KEPT] = "kept",
 		[LOCK_OTHER_CLIENT] = "foreign",
@@ -174,6 +197,23 @@ record_note_break(struct record *r, const struct broken *b)
 {
 	if (b->token[0] != '\0' && (r->broken.token[0] == '\0' || b->ago_ms < r->broken.ago_ms))
 		r->broken = *b;
+}
+
+const struct former *
+record_last(const struct record *r)
+{
+	size_t i = 0;
+
+	while (i < r->formers && strcmp(r->former[i].outcome, "held") == 0)
+		i++;
+	return i < r->formers ? &r->former[i] : NULL;
+}
+
+bool
+former_succeeded(const struct former *f)
+{
+	return strcmp(f->outcome, "released") == 0 ||
+	    (strcmp(f->outcome, "ran") == 0 && f->command.is && f->command.status == 0);
 }
 
 void

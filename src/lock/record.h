@@ -30,6 +30,7 @@ enum {
 enum lock_state {
 	LOCK_FREE,
 	LOCK_HELD,
+	LOCK_SHARED,	   /* held by readers */
 	LOCK_HANDOVER,	   /* released, and being handed over to the next waiter */
 	LOCK_KEPT,	   /* the command has ended, and the lock is kept by an option */
 	LOCK_OTHER_CLIENT, /* held by a client that is not dlock, or a dlock that stored no metadata */
@@ -52,8 +53,9 @@ struct holder {
 	int64_t ttl_ms;	 /* length of the lease; 0: unknown */
 	int64_t held_ms; /* -1: unknown */
 	int64_t fence;	 /* 0: unknown */
-	int64_t holds;	 /* number of holds: more than one if the lock was entered again; 0: unknown */
-	int64_t waiting; /* number of waiters, as far as known */
+	int64_t holds; /* number of holds: of the readers, or more than one if the lock was entered again; 0: unknown */
+	bool writer_waits; /* known to a reader that stands behind it */
+	int64_t waiting;   /* number of waiters, as far as known */
 
 	/* Identifies the exact value of the key, if that was asked for; "-": it is too large for a lock; "": unknown. */
 	char fingerprint[FINGERPRINT_SIZE];
@@ -70,8 +72,9 @@ struct broken {
 /*
  * An earlier holder.  Times are milliseconds since 1970, by the clocks of the nodes.
  *
- * Outcomes: "ran" (the command of dlock run ended), "lost", "max-run", "exec-failed" (it could not be started),
- * "released" (by its token), "broken", "expired" (nobody released it) and "held" (not ended yet).
+ * Outcomes: "ran" (the command of dlock run ended), "lost", "max-run", "asked" (it was ended since somebody asked for that),
+ * "exec-failed" (it could not be started), "released" (by its token), "broken", "expired" (nobody released it) and "held" (not
+ * ended yet).
  */
 enum {
 	OUTCOME_MAX = 16,
@@ -95,15 +98,16 @@ struct former {
 	char outcome[OUTCOME_MAX];
 	struct command_end command;
 	int64_t start_ms;
-	int64_t end_ms;	 /* -1: unknown, or not ended */
-	int64_t held_ms; /* so far, if it has not ended; -1: unknown */
+	int64_t end_ms;	      /* -1: unknown, or not ended */
+	int64_t ended_ago_ms; /* by the clock of the node that recorded it; -1: unknown, or not ended */
+	int64_t held_ms;      /* so far, if it has not ended; -1: unknown */
 	int64_t waited_ms;
 	int64_t fence;
 	char owner[OWNER_MAX + 1];
 	char label[LABEL_MAX + 1];
-	char broken_by[OWNER_MAX + 1]; /* "" unless it was broken */
-	int nodes;		       /* how many nodes know it */
-	int votes;		       /* of the nodes for this outcome, private */
+	char by[OWNER_MAX + 1]; /* who broke it, or asked for its end; "": nobody */
+	int nodes;		/* how many nodes know it */
+	int votes;		/* of the nodes for this outcome, private */
 };
 
 struct waiter {
@@ -193,6 +197,9 @@ void holder_say(const struct holder *, const char *lead, struct text *);
 /* The error of a lock that is held, or of so many slots, in the same words.  Returns ST_HELD. */
 enum status holder_error(const struct holder *, int slots, struct err *);
 
+/* Put before it that so many wait already, and no more may (--max-waiters).  Returns ST_HELD. */
+enum status holder_crowded(int64_t waiters, int most, struct err *);
+
 /* The word for a state. */
 const char *record_state(enum lock_state);
 
@@ -210,6 +217,12 @@ bool record_merge(struct record *, const struct holder said[NODES_MAX]);
 
 /* Note a break that a node knows of; the last one counts. */
 void record_note_break(struct record *, const struct broken *);
+
+/* The newest earlier holder that has ended; NULL: none is known. */
+const struct former *record_last(const struct record *);
+
+/* Did it end as it should: its command with exit status 0, or, without a command, by a release? */
+bool former_succeeded(const struct former *);
 
 void record_free(struct record *);
 

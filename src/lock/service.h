@@ -29,13 +29,16 @@ enum {
 };
 
 struct tls_options;
+struct password;
 
 /* What a backend is opened with. */
 struct service_config {
 	int nodes;
 	const char *url[NODES_MAX];
-	const char *password;	       /* for URLs without a password; "" for none */
-	const struct tls_options *tls; /* for URLs with TLS */
+	struct password *password;	    /* for URLs without one; it outlives the backend */
+	const char *sentinel_user;	    /* NULL: none */
+	struct password *sentinel_password; /* NULL: none */
+	const struct tls_options *tls;	    /* for URLs with TLS */
 	int64_t node_timeout_ms;
 	int replicas; /* this many replicas must also have a lock, within replicas_timeout_ms; 0: none */
 	int64_t replicas_timeout_ms;
@@ -72,13 +75,25 @@ struct acquire_args {
 	size_t prefix_length;
 	char *slot_key; /* KEY_MAX + 1 bytes */
 
-	int history; /* how many earlier holders the history of the lock keeps; 0: this one is not added to it */
+	bool
+	    shared; /* with other readers: a lock that is shared is entered, unless a writer is before; not with slots */
 
 	/*
-	 * Called during the wait with the current holder, or NULL if unknown.  Returns the instant at which it must be
-	 * called again; it may be called earlier.  NULL: no callback.
+	 * Ask the holder to end, as ask() does, if the lock is refused.  Of several clients that do so the newest wins; the
+	 * others get ST_HELD.  One that tries once counts only if it acquires the lock.
 	 */
-	int64_t (*waiting)(void *context, const struct holder *);
+	bool replace;
+
+	int history; /* how many earlier holders the history of the lock keeps; 0: this one is not added to it */
+
+	int max_waiters; /* if so many wait already, this one is refused at once, ST_HELD; 0: any number */
+
+	/*
+	 * Called during the wait with the current holder, or NULL if unknown, and how many wait before us, as far as known.
+	 * Returns the instant at which it must be called again; it may be called earlier.  It may look at locks.  NULL: no
+	 * callback.
+	 */
+	int64_t (*waiting)(void *context, const struct holder *, int64_t before);
 	void *context;
 
 	struct holder *refused_by; /* set if the lock is refused and its holder is known; NULL: not wanted */
@@ -96,7 +111,7 @@ struct lease {
 	int64_t valid_until_us; /* the holder may use the lock until this instant */
 	int64_t fence;		/* 0: unknown (the token came from outside) */
 	const char *kept_by;	/* for release() with keep_ms: the option that asks for it; NULL: "min-hold" */
-	const char *broken_by;	/* for release() in the name of another: the owner who breaks the lock; NULL: none */
+	const char *by;		/* for release(): the owner who breaks the lock, or who asked for its end; NULL: none */
 	int nodes;
 	int granted; /* how many nodes had granted the lock when the outcome became certain */
 
@@ -127,6 +142,7 @@ struct renewed {
 	int64_t valid_until_us; /* the holder may use the lock until this instant */
 	enum ownership ownership;
 	bool released; /* if it is not ours: it is known that its holder has released it, and that nobody broke it */
+	char asked_by[OWNER_MAX + 1]; /* if it is ours: who asks the holder to end; "": nobody */
 };
 
 /* What to look for, as bits. */
@@ -135,6 +151,7 @@ enum {
 	LOOK_EXACT = 2,	    /* and exactly what each node holds, so that it can be broken: all nodes are waited for */
 	LOOK_WAITERS = 4,   /* who waits */
 	LOOK_HISTORY = 8,   /* the earlier holders, if the service keeps a history */
+	LOOK_LAST = 16,	    /* its state, and the newest of these that has ended: for very many locks, so alone */
 	LOOK_COUNT_MAX = 24 /* locks at once */
 };
 
@@ -144,13 +161,17 @@ struct look_args {
 	int count; /* of records */
 	struct wait wait;
 	const char *lost; /* the token of a lock that was lost: nodes that do not know it tell their uptime; or NULL */
+
+	/* Called at most once, when all has been asked: there may be something to do while the nodes reply.  Or NULL. */
+	void (*meanwhile)(void *context);
+	void *context;
 };
 
-/* The parameters of a break. */
+/* The parameters of a break, and of asking the holder to end. */
 struct break_args {
 	const char *key;
 	const struct holder *holder; /* of a record that was looked at for it */
-	const char *by;		     /* the owner who breaks the lock, which is recorded */
+	const char *by;		     /* the owner who does this, which is recorded */
 };
 
 /*
@@ -166,10 +187,14 @@ struct service {
 	enum status (*check_url)(const char *url, struct err *); /* ST_USAGE: not valid */
 	bool (*token_valid)(const char *token);
 	int token_length; /* of the token of a lock */
-	bool several;	  /* it takes several nodes */
-	bool fixed_ttl;	  /* a renewal cannot change the length of the lease */
-	bool replicas;	  /* it knows --replicas */
-	bool guards;	  /* it knows --restart-guard */
+
+	/* Is it a token, or a hold, of a shared lock?  NULL: it has no shared locks. */
+	bool (*token_shared)(const char *token);
+
+	bool several;	/* it takes several nodes */
+	bool fixed_ttl; /* a renewal cannot change the length of the lease */
+	bool replicas;	/* it knows --replicas */
+	bool guards;	/* it knows --restart-guard */
 	bool keeps_history;
 
 	/*
@@ -226,15 +251,18 @@ struct service {
 	 * or ST_DENIED, with an error that has the reasons of the nodes.  State and history are known or not independently of
 	 * each other; if both are asked for, the status is that of the state.  Returns ST_OK: all records are filled in.
 	 * ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: none is.  record_free() them in any case.
+	 * LOOK_LAST needs a service that keeps a history.
 	 */
 	enum status (*look)(struct backend *, const struct look_args *, struct record *, struct err *);
 
 	/*
 	 * Find the locks whose keys match a pattern, in which * ? [..] have a meaning and a \ takes it away; NULL: all locks of
-	 * dlock.  The names are sorted; the caller frees them in any case.  A matching key need not be a lock.  ST_NO_QUORUM,
-	 * ST_DENIED: fewer than a majority of the nodes listed all their keys.
+	 * dlock.  Of what the look will ask for only LOOK_LAST counts: then these are locks of dlock only, also those that
+	 * are free and have a history.  The names are sorted; the caller frees them in any case.  A matching key need not be
+	 * a lock.  ST_NO_QUORUM, ST_DENIED: fewer than a majority of the nodes listed all their keys.
 	 */
-	enum status (*list)(struct backend *, const char *pattern, const struct wait *, struct names *, struct err *);
+	enum status (
+	    *list)(struct backend *, const char *pattern, const struct look_args *, struct names *, struct err *);
 
 	/*
 	 * Break the lock of one holder that a look for LOOK_EXACT recorded, on all nodes, and nothing else.  Waiters are
@@ -242,6 +270,12 @@ struct service {
 	 * *ownership says whether another one does.
 	 */
 	enum status (*break_holder)(struct backend *, const struct break_args *, enum ownership *, struct err *);
+
+	/*
+	 * Ask that holder, a dlock, to end: its next renewal learns of it.  It holds the lock until it has ended.  ST_OK: it is
+	 * asked, or has been before.  ST_NO: it no longer holds the lock.
+	 */
+	enum status (*ask)(struct backend *, const struct break_args *, enum ownership *, struct err *);
 
 	/* Does each node reply?  The array has NODES_MAX entries.  Returns the number of nodes. */
 	int (*probe)(struct backend *, struct probed *);

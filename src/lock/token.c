@@ -44,6 +44,18 @@ token_valid(const char *token)
 	return strlen(token) == TOKEN_LENGTH && strspn(token, token_alphabet) == TOKEN_LENGTH;
 }
 
+void
+token_share(char *token)
+{
+	token[TOKEN_LENGTH - 1]++; /* of A, Q, g or w, the four bits at the end are 0 */
+}
+
+bool
+token_shared(const char *hold)
+{
+	return strlen(hold) >= TOKEN_LENGTH && strchr("BRhx", hold[TOKEN_LENGTH - 1]) != NULL;
+}
+
 bool
 hold_new(const char *token, char hold[TOKEN_SIZE])
 {

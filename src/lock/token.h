@@ -40,6 +40,15 @@ void token_encode(const unsigned char *bytes, size_t length, char *text);
 /* Generate a token.  False if the kernel provides no random bits. */
 bool token_new(char token[TOKEN_SIZE]);
 
+/*
+ * Mark a new token as that of a reader: a lock that it holds is shared.  Of the last character only two bits are of the
+ * token; the mark is the lowest of the others.
+ */
+void token_share(char *token);
+
+/* Is it marked, or a hold on a lock whose token is? */
+bool token_shared(const char *hold);
+
 /* Does it have the format of a token? */
 bool token_valid(const char *token);
 

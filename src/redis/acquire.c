@@ -19,10 +19,18 @@
 
 #define RESENDS 2 /* of a rollback that failed */
 
+#define STAY_US 1000 /* the least time that a reader stays after it has invited others */
+
 /* A node as near as those that decided the attempt replies within this time, or within took_us. */
 #define LATE_REPLY_US 1000
 
 /* -- Requests and replies --------------------------------------------------- */
+
+static int64_t
+at_least(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
 
 static void
 acquire_replied(void *context, int node, const struct result *d)
@@ -34,11 +42,16 @@ acquire_replied(void *context, int node, const struct result *d)
 
 	attempt_answer(&t->attempt, node, &answer);
 	t->connection[node] = d->connection;
+	if (t->error[node].gives_way)
+		t->gives_way = &t->error[node].why.reason;
 	if (answer.vote == VOTE_YES)
 		log_debug(&t->nodes->log, "%s: granted, fence %" PRId64, name, answer.fence);
 	else if (answer.vote == VOTE_NO) {
 		t->ticket[node] = answer.ticket;
 		t->before[node] = answer.before;
+		t->writers[node] = answer.writers;
+		t->crowd[node] = answer.crowd;
+		t->number = at_least(t->number, answer.number);
 		(void)holder_error(&answer.holder, 0, &err);
 		log_debug(&t->nodes->log, "%s: %s", name, err.text);
 	} else if (t->error[node].duplicate != 0)
@@ -59,11 +72,14 @@ static void
 write_request(const struct acquire *t, int node, struct command *request)
 {
 	const struct acquire_args *const args = t->args;
+	const enum script script = args->shared ? SCRIPT_SHARE : SCRIPT_ACQUIRE;
 
-	command_eval(request, SCRIPT_ACQUIRE, &t->names, "%s %jd %jd %s %s %jd %d %s %s %jd %jd %jd %d", t->token,
+	command_eval(request, script, &t->names, "%s %jd %jd %s %s %jd %d %s %s %jd %jd %jd %d %d", t->token,
 	    args->ttl_ms, t->candidate_us, args->owner, args->label, answer_guard_s(args), node + 1, t->handoff,
 	    t->queue.waiter, t->slots == NULL ? waitqueue_entry_ms(t) : 0, t->ticket[node],
-	    (t->attempt.started_us - t->began_us) / 1000, args->history);
+	    (t->attempt.started_us - t->began_us) / 1000, args->history, t->admitted ? 0 : args->max_waiters);
+	if (args->replace)
+		command_add_number(request, args->wait.until_us != 0 ? t->number : -1);
 }
 
 static void
@@ -115,7 +131,11 @@ send_rollbacks(struct acquire *t, int node)
 		if (r->token[0] == '\0' || r->sent)
 			continue;
 		names = t->slots != NULL ? &t->slots->names[r->slot] : &t->names;
-		command_eval(&command, SCRIPT_UNDO, names, "%s %s", r->token, names->sibling[METADATA]);
+		if (token_shared(r->token)) /* others may have entered it */
+			command_eval(&command, SCRIPT_UNSHARE, names, "%s 0 %c %d %jd", r->token, '0',
+			    t->nodes->count > 1, redis_window_ms(t->nodes));
+		else
+			command_eval(&command, SCRIPT_UNDO, names, "%s", r->token);
 		r->sent = any = true;
 		node_send(t->nodes->node[node], &command, rolled_back, r);
 	}
@@ -193,12 +213,6 @@ take_back(struct rolling_back *r)
 	return (r->phase == LATE ? about_to_reply : awaited) ? ROUND_OPEN : ROUND_OVER;
 }
 
-static int64_t
-at_least(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /*
  * Send a rollback to every node that may have granted the failed attempt, and wait for the replies until until_us, or
  * for one round.  The attempt still receives its own replies meanwhile.  Rollbacks that are not done in time stay
@@ -269,6 +283,9 @@ drive(struct acquire *t, int interrupt_fd)
 	int i;
 
 	for (;;) {
+		/* With a handoff token the lock is released after it was granted, since that wakes the next waiter. */
+		if (t->gives_way != NULL && t->handoff[0] == '\0')
+			return ATTEMPT_HELD;
 		step = attempt_next(&t->attempt, clock_now_us());
 		if (step == ATTEMPT_RAISE)
 			send_raise(t);
@@ -313,6 +330,8 @@ begin(struct acquire *t)
 	}
 	if (!token_new(t->token))
 		return false;
+	if (t->args->shared)
+		token_share(t->token);
 	text_keep_secret(SECRET_TOKEN, t->token, TOKEN_LENGTH);
 	memcpy(t->handoff, t->queue.handoff, sizeof(t->handoff));
 	t->queue.handoff[0] = '\0';
@@ -398,6 +417,10 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		return ST_OK;
 	}
 	roll_back_attempt(t, at_least(clock_add(clock_now_us(), t->reserve_us), t->over_us - t->reserve_us), *step);
+	if (t->gives_way != NULL) {
+		memcpy(t->queue.handoff, t->handoff, sizeof(t->handoff)); /* for the next waiter */
+		return err_set(err, ST_HELD, "%s", t->gives_way->text);
+	}
 	return *step == ATTEMPT_WAIT ? err_set(err, ST_INTERRUPTED, "interrupted")
 				     : nodes_explain(t->nodes, &t->attempt, *step, t->error, err);
 }
@@ -457,6 +480,7 @@ leave(struct acquire *t, bool acquired)
 	for (i = 0; i < t->nodes->count; i++)
 		noted[i] = (!acquired && (t->slots == NULL || refused)) ||
 		    (refused && t->attempt.grants.vote[i] != VOTE_YES);
+	t->queue.invites = !acquired && !t->args->shared && t->slots == NULL;
 	if (t->args->wait.until_us != 0)
 		waitqueue_leave(&t->queue, noted, until);
 	if (!acquired || (t->slots != NULL && t->queue.list != t->slots->chosen))
@@ -470,6 +494,8 @@ static enum status
 wait_for_attempt(struct acquire *t, enum attempt_step step, unsigned int tries, enum status status, struct err *err)
 {
 	t->splits = step == ATTEMPT_SPLIT ? t->splits + 1 : 0;
+	if (t->gives_way != NULL)
+		return status;
 	if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
 		return status;
 	if (t->slots != NULL && (step == ATTEMPT_HELD || step == ATTEMPT_SPLIT))
@@ -478,8 +504,78 @@ wait_for_attempt(struct acquire *t, enum attempt_step step, unsigned int tries, 
 		return status;
 	if (step == ATTEMPT_SPLIT && tries > 1 && t->args->wait.until_us != 0 && waitqueue_find_handoff(t))
 		return ST_OK;
-	return waitqueue_wait(t, step, tries, err) ? ST_OK : err_set(err, ST_INTERRUPTED, "interrupted");
+	return waitqueue_wait(t, step, tries, err);
 }
+
+/* -- Readers ---------------------------------------------------------------- */
+
+/* Does a majority say that the lock is shared, and that no writer is before us? */
+static bool
+is_clear(const struct acquire *t)
+{
+	int i, clear = 0;
+
+	for (i = 0; i < t->nodes->count; i++)
+		clear += attempt_held_at(&t->attempt, i) && t->writers[i] == 0;
+	return clear >= quorum_majority(t->nodes->count);
+}
+
+/*
+ * May a reader that was refused enter the lock?  It is shared at the first node that names it, and no writer is before us
+ * there.  That node may have a late request of a writer that others have served: then a majority may say otherwise.
+ */
+static bool
+may_enter(const struct acquire *t)
+{
+	int first = 0;
+
+	while (first < t->nodes->count && !attempt_held_at(&t->attempt, first))
+		first++;
+	return first < t->nodes->count && (t->writers[first] == 0 || (t->writers[first] > 0 && is_clear(t)));
+}
+
+/*
+ * The attempt ended with this step.  Enter the lock, if it is shared and it is our turn.  ST_OK: done.  ST_HELD: we are
+ * refused; *step is ATTEMPT_SPLIT if the lock changed meanwhile.  Otherwise the status of redis_enter().
+ */
+static enum status
+enter_shared(struct acquire *t, struct redis_backend *s, enum attempt_step *step, struct lease *lease, struct err *err)
+{
+	const struct holder *const holder = attempt_holder(&t->attempt);
+	struct entrance e = { .reader = true, .limit = { t->over_us - t->reserve_us, t->args->wait.interrupt_fd } };
+	struct err why = { "" };
+	enum status status;
+
+	if (*step != ATTEMPT_HELD || holder->state != LOCK_SHARED)
+		return ST_HELD;
+	if (t->args->wait.until_us != 0 && !is_clear(t) && !waitqueue_await_node(t))
+		return err_set(err, ST_INTERRUPTED, "interrupted");
+	if (!may_enter(t))
+		return ST_HELD;
+	memcpy(e.hold.token, holder->token, sizeof(e.hold.token));
+	status = redis_enter(s, t->args, &e, lease, &why);
+	if (status == ST_OK)
+		return ST_OK;
+	log_debug(&t->nodes->log, "cannot enter: %s", why.text);
+	*step = ATTEMPT_SPLIT;
+	if (status == ST_NO)
+		return ST_HELD;
+	*err = why;
+	return status;
+}
+
+/* A reader that got the lock from the queue: those who wait behind it may enter. */
+static void
+invite(struct acquire *t, struct redis_backend *s)
+{
+	struct command request;
+
+	command_eval(&request, SCRIPT_INVITE, &t->names, " ");
+	nodes_send_all(t->nodes, &request, NULL, NULL);
+	s->taken.stays_until_us = clock_add(clock_now_us(), at_least(2 * t->took_us, STAY_US));
+}
+
+/* -- The operation ---------------------------------------------------------- */
 
 /* Prepare the operation; `slots` is for one of several slots.  ST_USAGE, ST_SYSTEM: nothing can be acquired. */
 static enum status
@@ -502,9 +598,19 @@ prepare(struct acquire *t, struct nodes *nodes, const struct acquire_args *args,
 	return status;
 }
 
+/* The lock was granted. */
 static void
-fill_lease(const struct acquire *t, struct lease *lease)
+take(struct acquire *t, struct redis_backend *s, struct lease *lease)
 {
+	memcpy(s->taken.token, t->token, sizeof(t->token));
+	/*
+	 * A handoff token that arrived while the lock was granted without it: the release removes what is left of it at
+	 * its node.
+	 */
+	memcpy(s->taken.handoff, t->handoff[0] != '\0' ? t->handoff : t->queue.handoff, sizeof(t->handoff));
+	s->taken.stays_until_us = 0;
+	if (t->args->shared && t->handoff[0] != '\0')
+		invite(t, s);
 	*lease = (struct lease){ .key = t->args->key,
 		.owner = t->args->owner,
 		.label = t->args->label,
@@ -528,7 +634,7 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, struct l
 	enum attempt_step step = ATTEMPT_WAIT;
 	const struct holder *holder;
 	enum ownership ownership;
-	bool acquired = false;
+	bool acquired = false, entered = false, interrupted;
 	struct slots slots;
 	struct acquire t;
 	struct err ignored;
@@ -541,7 +647,7 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, struct l
 	status = prepare(&t, &s->nodes, args, &slots, err);
 	if (status != ST_OK)
 		goto out;
-	for (tries = 1; status == ST_OK && !acquired; tries++) {
+	for (tries = 1; status == ST_OK && !acquired && !entered; tries++) {
 		if (t.slots != NULL)
 			slots_enter(&t);
 		/*
@@ -550,27 +656,27 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, struct l
 		 */
 		status = acquire_attempt(&t, t.queue.handoff[0] != '\0' ? -1 : args->wait.interrupt_fd, &step, err);
 		acquired = status == ST_OK;
-		if (!acquired)
+		if (status == ST_HELD && args->shared)
+			status = enter_shared(&t, s, &step, lease, err);
+		entered = !acquired && status == ST_OK;
+		if (!acquired && !entered)
 			status = wait_for_attempt(&t, step, tries, status, err);
 	}
 	leave(&t, acquired);
 	holder = status != ST_HELD ? NULL : t.slots != NULL ? slots_first(&slots) : attempt_holder(&t.attempt);
 	if (holder != NULL && args->refused_by != NULL)
 		*args->refused_by = *holder;
-	if (!acquired)
+	if (!acquired && !entered)
 		goto out;
-	fill_lease(&t, lease);
-	memcpy(s->taken.token, t.token, sizeof(t.token));
-	/*
-	 * A handoff token that arrived while the lock was granted without it: the release removes what is left of it at
-	 * its node.
-	 */
-	memcpy(s->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
-	if (args->wait.until_us == 0 || !clock_wait(&(struct wait){ 0, args->wait.interrupt_fd }))
+	if (acquired)
+		take(&t, s, lease);
+	interrupted = args->wait.until_us != 0 && clock_wait(&(struct wait){ 0, args->wait.interrupt_fd });
+	if (!interrupted && t.gives_way == NULL)
 		goto out;
-	/* There was a signal while the lock was being granted: release it, for the next waiter. */
+	/* This became known while the lock was being granted: release it, for the next waiter. */
 	(void)redis_release(backend, lease, 0, &ownership, &ignored);
-	status = err_set(err, ST_INTERRUPTED, "interrupted");
+	status = interrupted ? err_set(err, ST_INTERRUPTED, "interrupted")
+			     : err_set(err, ST_HELD, "%s", t.gives_way->text);
 out:
 	if (t.slots != NULL) {
 		nodes_cancel(&s->nodes, &slots);

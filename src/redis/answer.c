@@ -199,8 +199,23 @@ answer_holder(const struct reply *list, struct holder *h)
 	    : h->held_ms < 0			? LOCK_OTHER_CLIENT
 	    : sscanf(kept, "%15" SCNd64 " %15[a-z-]", &h->ended_ms, h->kept_by) == 2 && h->ended_ms >= 0 ? LOCK_KEPT
 	    : handed_over										 ? LOCK_HANDOVER
+	    : token_valid(h->token) && token_shared(h->token)						 ? LOCK_SHARED
 													 : LOCK_HELD;
 	return true;
+}
+
+int64_t
+answer_before(const struct reply *list)
+{
+	return read_count(list, 11);
+}
+
+int64_t
+answer_crowd(const struct reply *list)
+{
+	const int64_t ticket = reply_integer(reply_item(list, 10));
+
+	return ticket < 0 && ticket > -COUNT_MOST ? -ticket : 0;
 }
 
 int64_t
@@ -211,34 +226,58 @@ answer_guard_s(const struct acquire_args *args)
 	return args->guard_if_known ? -s : s;
 }
 
+static void
+give_way(struct node_error *error, const struct reply *to)
+{
+	char owner[100];
+
+	error->gives_way = true;
+	reason_set(&error->why.reason, "gives way to a newer dlock run --replace, by %s",
+	    text_quote(reply_text(to), owner, sizeof(owner)));
+}
+
 struct attempt_answer
 answer_acquire(const struct result *d, const struct acquire_args *args, struct node_error *error)
 {
 	struct attempt_answer a = { .vote = VOTE_FAULT, .harmless = d->reply == NULL && !d->failure.sent };
+	const size_t items = reply_items(d->reply);
 	int64_t first, second;
+	bool granted;
 
 	if (!answer_is_reply(d, error))
 		return a;
 	first = reply_integer(reply_item(d->reply, 0));
 	second = read_count(d->reply, 1);
-	if (reply_items(d->reply) == 2 && first == 1 && d->failure.kind != NO_FAILURE)
+	granted = first == 1 && (items == 2 || items == 3);
+	if (granted && d->failure.kind != NO_FAILURE)
 		fail_by_error(error, d->failure.reason.text);
-	else if (reply_items(d->reply) == 2 && first == 1 && second == 0) /* an error, so that it is rolled back */
+	else if (granted && second == 0) /* an error, so that it is rolled back */
 		answer_fail(error, false,
 		    "its fence for this lock is not a time of day; delete the metadata of the lock");
-	else if (reply_items(d->reply) == 2 && first == 1) {
+	else if (granted) {
 		a.vote = VOTE_YES;
 		a.fence = second;
+		if (items == 3)
+			give_way(error, reply_item(d->reply, 2));
 	} else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
 		fail_guarded(error, read_ms(d->reply, 1, 0), llabs(answer_guard_s(args)));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
 		answer_fail(error, false, "it is the same server as another node; a server has one vote");
 		error->duplicate = (int)second;
+	} else if (reply_items(d->reply) == 2 && first == -3) {
+		a.harmless = true;
+		give_way(error, reply_item(d->reply, 1));
+		error->why.kind = FAILED;
 	} else if (first == 0 && answer_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = read_count(d->reply, 10);
-		a.before = read_count(d->reply, 11);
+		a.before = answer_before(d->reply);
+		a.crowd = answer_crowd(d->reply);
+		a.writers = reply_items(d->reply) < 15 ? -1 : read_count(d->reply, 13);
+		a.holder.writer_waits = a.writers > 0;
+		a.holder.holds = read_count(d->reply, 14);
+		a.number = args->replace ? read_count(d->reply, 13) : 0;
 	} else
 		answer_fail_unexpected(error);
 	return a;
@@ -250,7 +289,7 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 	const struct reply *number = d->reply;
 	int64_t n;
 
-	*fields = (struct lock_fields){ .holds = "" };
+	*fields = (struct lock_fields){ .holds = "", .asked_by = "" };
 	if (!answer_is_reply(d, error))
 		return -2;
 	if (reply_items(d->reply) >= 5) {
@@ -260,6 +299,7 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 		fields->fence = read_count(d->reply, 3);
 		fields->left_ms = read_ms(d->reply, 5, 0);
 		fields->holds = reply_text(reply_item(d->reply, 4));
+		fields->asked_by = reply_text(reply_item(d->reply, 5));
 	}
 	n = reply_integer(number);
 	if (number != d->reply && n == -2)

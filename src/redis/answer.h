@@ -19,6 +19,7 @@ struct node_error {
 	bool guarded;	    /* it has started too recently, see --restart-guard */
 	int64_t left_ms;    /* if guarded: the longest time until it grants locks again */
 	bool moved;	    /* it replied MOVED: another server of its Cluster has the slot */
+	bool gives_way;	    /* it knows a newer client that replaces the holder, as `why` says; it may have a vote */
 	int duplicate;	    /* number, from 1, of the node that is the same server, as reported by this one; 0: none */
 };
 
@@ -40,13 +41,18 @@ struct attempt_answer answer_acquire(const struct result *, const struct acquire
 /* Parse what acquire.lua, inspect.lua and slots.lua return for a lock that is held.  False: it is malformed. */
 bool answer_holder(const struct reply *, struct holder *);
 
+/* The number of waiters before the caller, in the same list; and that of all if the caller may not wait, otherwise 0. */
+int64_t answer_before(const struct reply *);
+int64_t answer_crowd(const struct reply *);
+
 /* What a renewal returns besides its number.  0 if it is not in the reply. */
 struct lock_fields {
 	int64_t server_ms;
 	int64_t ttl_ms;
 	int64_t fence;
-	int64_t left_ms;   /* of the lease of another holder */
-	const char *holds; /* the holds as renew.lua lists them, or ""; points into the reply */
+	int64_t left_ms;      /* of the lease of another holder */
+	const char *holds;    /* the holds as renew.lua lists them, or ""; points into the reply */
+	const char *asked_by; /* who asked the holder to end, or ""; points into the reply */
 };
 
 /* Parse the reply of a script that returns 2, 1, 0 or -1.  Returns that number, or -2 with *error set. */

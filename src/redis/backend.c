@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "net/password.h"
 #include "net/tls.h"
 #include "redis/operations.h"
 #include "redis/url.h"
@@ -54,9 +55,16 @@ add_node(struct redis_backend *s, const struct service_config *config, struct er
 			    "nodes %s and %s are the same server; a quorum needs independent nodes",
 			    node_name(f->node[i]), url.name);
 	}
-	if (url.password[0] == '\0')
-		(void)snprintf(url.password, sizeof(url.password), "%s", config->password);
+	if (url.password[0] == '\0' && config->password->text[0] != '\0')
+		url.shared = config->password;
+	if (url.user[0] != '\0' && url.password[0] == '\0' && url.shared == NULL)
+		return err_set(err, ST_USAGE,
+		    "the user of %s has no password; use --password-file, --password-command or DLOCK_PASSWORD, or "
+		    "remove the user",
+		    url.name);
 	text_keep_secret(SECRET_PASSWORD, url.password, strlen(url.password));
+	url.sentinel_user = config->sentinel_user != NULL ? config->sentinel_user : "";
+	url.sentinel_password = config->sentinel_password;
 	url.endpoint.tls = url.secure ? s->tls : NULL;
 	url.replicas = config->replicas;
 	url.replicas_ms = config->replicas_timeout_ms;
@@ -109,6 +117,7 @@ const struct service redis_service = {
 	.check_url = check_url,
 	.token_valid = hold_valid,
 	.token_length = TOKEN_LENGTH,
+	.token_shared = token_shared,
 	.several = true,
 	.replicas = true,
 	.guards = true,
@@ -122,6 +131,7 @@ const struct service redis_service = {
 	.look = redis_look,
 	.list = redis_list,
 	.break_holder = redis_break,
+	.ask = redis_ask,
 	.probe = redis_probe,
 	.doctor = redis_doctor,
 	.close = redis_close,

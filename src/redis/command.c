@@ -120,26 +120,35 @@ keys_of_slot(const char *key, size_t prefix, int slot, char name[KEY_MAX + 1], s
 	return ST_OK;
 }
 
+/* The name of the metadata key; returns its length. */
+static size_t
+put_metadata(const char *key, size_t length, char metadata[KEY_MAX + 64])
+{
+	const char *tag;
+	const size_t tag_length = find_tag(key, length, &tag);
+	const bool braces = tag_length == 0 && memchr(key, '}', length) == NULL;
+
+	if (!braces && (tag_length == 0 || tag_length + 2 == length))
+		return (size_t)snprintf(metadata, KEY_MAX + 64, "{%d}:%s" NUMBERED_SUFFIX,
+		    number_in_slot(keys_slot(key, length)), key);
+	metadata[0] = '{';
+	memcpy(metadata + braces, key, length);
+	memcpy(metadata + braces + length, braces ? "}" SUFFIX : SUFFIX, sizeof("}" SUFFIX) - !braces);
+	return length + sizeof(SUFFIX) - 1 + 2 * (size_t)braces;
+}
+
 void
 keys_of(const char *key, struct keys *names)
 {
 	const size_t length = strlen(key), size = sizeof(names->sibling[0]);
 	char *const metadata = names->sibling[METADATA];
+	const size_t metadata_length = put_metadata(key, length, metadata);
 	const char *tag;
 	const size_t tag_length = find_tag(key, length, &tag);
-	const bool tagged = tag_length > 0 && tag_length + 2 < length;
-	const int base = tagged ? slot_base(key) : 0;
-	size_t metadata_length;
+	const int base = tag_length > 0 && tag_length + 2 < length ? slot_base(key) : 0;
 	int i;
 
 	names->key = key;
-	if (tagged)
-		(void)snprintf(metadata, size, "%s" SUFFIX, key);
-	else if (tag_length == 0 && strchr(key, '}') == NULL)
-		(void)snprintf(metadata, size, "{%s}" SUFFIX, key);
-	else
-		(void)snprintf(metadata, size, "{%d}:%s" NUMBERED_SUFFIX, number_in_slot(keys_slot(key, length)), key);
-	metadata_length = strlen(metadata);
 	for (i = METADATA + 1; i < LEAVE; i++) { /* snprintf(3) takes ten times as long */
 		memcpy(names->sibling[i], metadata, metadata_length);
 		memcpy(names->sibling[i] + metadata_length, suffixes[i], strlen(suffixes[i]) + 1);
@@ -163,9 +172,9 @@ strip(const char *name, size_t *length, const char *suffix)
 bool
 keys_key(const char *metadata, size_t length, char key[KEY_MAX + 1])
 {
+	char own[KEY_MAX + 64];
 	const char *from = metadata;
 	size_t left = length;
-	struct keys names;
 
 	if (strip(metadata, &left, NUMBERED_SUFFIX)) {
 		from = memchr(metadata, ':', left);
@@ -181,49 +190,54 @@ keys_key(const char *metadata, size_t length, char key[KEY_MAX + 1])
 	left -= (size_t)(from - metadata);
 	if (left == 0 || left > KEY_MAX)
 		return false;
-	(void)snprintf(key, KEY_MAX + 1, "%.*s", (int)left, from);
-	keys_of(key, &names);
-	return strlen(names.sibling[METADATA]) == length && memcmp(names.sibling[METADATA], metadata, length) == 0;
+	memcpy(key, from, left);
+	key[left] = '\0';
+	return memchr(key, '\0', left) == NULL && put_metadata(key, left, own) == length &&
+	    memcmp(own, metadata, length) == 0;
 }
 
-bool
-keys_is_auxiliary(const char *name)
+enum sibling
+keys_sibling(const char *name, char key[KEY_MAX + 1])
 {
-	char key[KEY_MAX + 1];
+	const size_t all = strlen(name);
 	size_t length;
 	int i;
 
 	for (i = METADATA + 1; i < SIBLINGS; i++) {
-		length = strlen(name);
-		if (i == LEAVE)
-			length = length > TOKEN_LENGTH ? length - TOKEN_LENGTH : 0;
+		length = i != LEAVE ? all : all > TOKEN_LENGTH ? all - TOKEN_LENGTH : 0;
 		if (strip(name, &length, suffixes[i]))
-			return keys_key(name, length, key);
+			return keys_key(name, length, key) ? (enum sibling)i : SIBLINGS;
 	}
-	return false;
+	return keys_key(name, all, key) ? METADATA : SIBLINGS;
 }
 
 /* -- Scripts ---------------------------------------------------------------- */
 
 #define KEY(sibling) (1u << (sibling))
+#define ALL (KEY(LEAVE) - 1)
 
 static const struct embedded {
 	const char *text;
 	unsigned int siblings; /* that it takes after KEY, in their order */
 	bool needs_replicas;
 } scripts[] = {
-	[SCRIPT_ACQUIRE] = { lua_acquire, KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), true },
+	[SCRIPT_ACQUIRE] = { lua_acquire, ALL, true },
+	[SCRIPT_ASK] = { lua_ask, KEY(METADATA), true },
 	[SCRIPT_BREAK] = { lua_break, 0, false },
-	[SCRIPT_FENCE] = { lua_fence, KEY(METADATA), true },
+	[SCRIPT_FENCE] = { lua_fence, KEY(METADATA) | KEY(HISTORY), true },
 	[SCRIPT_HEAL] = { lua_heal, KEY(METADATA) | KEY(HOLDS), true },
 	[SCRIPT_HISTORY] = { lua_history, KEY(METADATA) | KEY(WAITING) | KEY(HISTORY), false },
 	[SCRIPT_INSPECT] = { lua_inspect, KEY(METADATA) | KEY(HOLDS) | KEY(WAITING), false },
+	[SCRIPT_INVITE] = { lua_invite, KEY(METADATA) | KEY(WAITING), false },
+	[SCRIPT_LAST] = { lua_last, 0, false },
 	[SCRIPT_LEAVE] = { lua_leave, KEY(WAITING) | KEY(LEAVE), false },
 	[SCRIPT_PASS] = { lua_pass, KEY(METADATA) | KEY(WAKE), false },
-	[SCRIPT_RELEASE] = { lua_release, KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), false },
-	[SCRIPT_RENEW] = { lua_renew, KEY(METADATA) | KEY(HOLDS), true },
+	[SCRIPT_RELEASE] = { lua_release, ALL, false },
+	[SCRIPT_RENEW] = { lua_renew, KEY(METADATA) | KEY(HOLDS) | KEY(HISTORY), true },
+	[SCRIPT_SHARE] = { lua_share, ALL, true },
 	[SCRIPT_SLOTS] = { lua_slots, 0, false },
-	[SCRIPT_UNDO] = { lua_undo, 0, false },
+	[SCRIPT_UNDO] = { lua_undo, KEY(HISTORY), false },
+	[SCRIPT_UNSHARE] = { lua_unshare, ALL, false },
 };
 
 const char *
@@ -336,17 +350,30 @@ command_eval(struct command *r, enum script script, const struct keys *names, co
 	va_end(arguments);
 }
 
-void
-command_slots(struct command *r, const struct keys *names, int count)
+static void
+add_pairs(struct command *r, const struct keys *names, int count, enum sibling sibling)
 {
 	int i;
 
-	command_begin(r, "EVAL %s %d %s", lua_slots, 1 + 2 * count, names->sibling[WAITING]);
 	r->key = names->key;
 	for (i = 0; i < count; i++) {
 		command_add(r, names[i].key);
-		command_add(r, names[i].sibling[METADATA]);
+		command_add(r, names[i].sibling[sibling]);
 	}
+}
+
+void
+command_slots(struct command *r, const struct keys *names, int count)
+{
+	command_begin(r, "EVAL %s %d %s", lua_slots, 1 + 2 * count, names->sibling[WAITING]);
+	add_pairs(r, names, count, METADATA);
+}
+
+void
+command_last(struct command *r, const struct keys *names, int count)
+{
+	command_begin(r, "EVAL %s %d", lua_last, 2 * count);
+	add_pairs(r, names, count, HISTORY);
 }
 
 #define COUNT_MAX 26 /* bytes of "*3" or "$12" with the line ending */

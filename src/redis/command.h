@@ -53,8 +53,8 @@ void keys_of(const char *key, struct keys *);
 /* The KEY of a metadata key of so many bytes; false if the name is not that of a metadata key. */
 bool keys_key(const char *metadata, size_t length, char key[KEY_MAX + 1]);
 
-/* Is this another sibling of some lock, that is, neither a lock nor its metadata? */
-bool keys_is_auxiliary(const char *name);
+/* What a name is, and its KEY: a sibling of some lock; or SIBLINGS, which is none of these. */
+enum sibling keys_sibling(const char *name, char key[KEY_MAX + 1]);
 
 /* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT reports it. */
 int keys_slot(const char *key, size_t length);
@@ -72,17 +72,22 @@ enum {
 /* The Lua scripts of src/lua, embedded at build time.  Each file documents its arguments and return value. */
 enum script {
 	SCRIPT_ACQUIRE,
+	SCRIPT_ASK,
 	SCRIPT_BREAK,
 	SCRIPT_FENCE,
 	SCRIPT_HEAL,
 	SCRIPT_HISTORY,
 	SCRIPT_INSPECT,
+	SCRIPT_INVITE,
+	SCRIPT_LAST,
 	SCRIPT_LEAVE,
 	SCRIPT_PASS,
 	SCRIPT_RELEASE,
 	SCRIPT_RENEW,
+	SCRIPT_SHARE,
 	SCRIPT_SLOTS,
-	SCRIPT_UNDO
+	SCRIPT_UNDO,
+	SCRIPT_UNSHARE
 };
 
 struct command {
@@ -97,7 +102,7 @@ struct command {
 	int part;	     /* for a command without a key: which server of a Cluster, from 0 */
 	const char *argv[COMMAND_ARGS];
 	size_t length[COMMAND_ARGS];
-	char number[10][24];
+	char number[12][24];
 };
 
 /*
@@ -109,8 +114,9 @@ void command_begin(struct command *, const char *format, ...) __attribute__((for
 void command_eval(struct command *, enum script, const struct keys *, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Likewise SCRIPT_SLOTS, with the keys of so many slots. */
+/* Likewise SCRIPT_SLOTS, with the keys of so many slots, and SCRIPT_LAST, with those of so many locks. */
 void command_slots(struct command *, const struct keys *, int count);
+void command_last(struct command *, const struct keys *, int count);
 void command_add(struct command *, const char *string);
 void command_add_number(struct command *, int64_t);
 

@@ -15,7 +15,9 @@
 #define FENCE_REACH_US \
 	INT64_C(1800000000) /* a node accepts a candidate for a fence that is at most this far from its clock */
 #define UNKNOWN INT64_C(-1)
+#define NOT_REPORTED "the server does not report it"
 #define ALLOW_INFO "allow INFO to this user"
+#define ALLOW_CONFIG "allow CONFIG GET to this user"
 #define CLIENTS_LEAST 64 /* minimum number of free connections; a waiter uses two */
 
 /* -- INFO and CONFIG -------------------------------------------------------- */
@@ -78,7 +80,7 @@ begin(struct findings *r, const char *check, bool known)
 {
 	r->check = check;
 	if (!known)
-		finding_add(r, GRADE_WARN, ALLOW_INFO, "unknown");
+		finding_add(r, GRADE_UNKNOWN, ALLOW_INFO, NOT_REPORTED);
 	return known;
 }
 
@@ -112,6 +114,7 @@ judge_persistence(struct findings *r, const struct facts *f)
 {
 	const bool aof = number(f, "aof_enabled") != 0, always = aof && fact_is(f, "appendfsync", "always");
 	const bool covered = !always && r->restart_guard_ms >= r->ttl_ms && number(f, "uptime_in_seconds") != UNKNOWN;
+	const bool unknown = aof && !covered && fact_is(f, "appendfsync", "");
 	const bool no_save = strstr(f->text, "\nsave:") != NULL && fact_is(f, "save", "");
 	const char *what = "AOF is on, appendfsync everysec: a crash forgets the locks of the last second";
 	char advice[200], ttl[32];
@@ -123,16 +126,19 @@ judge_persistence(struct findings *r, const struct facts *f)
 			       : "AOF is off: a restart forgets every lock since the last snapshot";
 	else if (always)
 		what = "AOF is on, appendfsync always";
-	else if (fact_is(f, "appendfsync", ""))
-		what = "AOF is on, appendfsync unknown";
+	else if (unknown)
+		what = "AOF is on, the server does not report appendfsync";
 	else if (fact_is(f, "appendfsync", "no"))
 		what = "AOF is on, appendfsync no: a crash of the host forgets the locks of about half a minute";
 	(void)snprintf(advice, sizeof(advice),
 	    "with --restart-guard %s, or the longest lease in use if that is longer, a node that has just started "
 	    "grants nothing until older locks have ended",
 	    finding_show_ms(r->ttl_ms, ttl, sizeof(ttl)));
-	finding_add(r, always || covered ? GRADE_OK : GRADE_WARN, advice, "%s%s", what,
-	    covered ? "; --restart-guard covers this" : "");
+	finding_add(r,
+	    always || covered ? GRADE_OK
+		: unknown     ? GRADE_UNKNOWN
+			      : GRADE_WARN,
+	    advice, "%s%s", what, covered ? "; --restart-guard covers this" : "");
 }
 
 static void
@@ -168,7 +174,7 @@ judge_times(struct findings *r, const struct facts *f)
 
 	r->check = "clock";
 	if (!f->clock_known)
-		finding_add(r, GRADE_WARN, "allow TIME to this user", "unknown");
+		finding_add(r, GRADE_UNKNOWN, "allow TIME to this user", NOT_REPORTED);
 	else
 		finding_add(r, off >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
 		    off >= FENCE_REACH_US
@@ -178,8 +184,9 @@ judge_times(struct findings *r, const struct facts *f)
 		    f->offset_us < 0 ? "behind" : "ahead of");
 	r->check = "uptime";
 	if (uptime_s == UNKNOWN)
-		finding_add(r, GRADE_WARN, ALLOW_INFO,
-		    r->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
+		finding_add(r, r->restart_guard_ms > 0 ? GRADE_WARN : GRADE_UNKNOWN, ALLOW_INFO,
+		    r->restart_guard_ms > 0 ? NOT_REPORTED ": --restart-guard cannot apply to this node"
+					    : NOT_REPORTED);
 	else
 		finding_add(r, young ? GRADE_WARN : GRADE_OK,
 		    "older locks may still be in use: wait until the longest lease has ended",
@@ -209,8 +216,8 @@ judge_failover(struct findings *r, const struct facts *f)
 	if (r->replicas > 0)
 		finding_add(r, GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)", r->replicas);
 	else if (least == UNKNOWN)
-		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
-		    "min-replicas-to-write is unknown");
+		finding_add(r, GRADE_UNKNOWN, ALLOW_CONFIG ", or give --replicas",
+		    "the server does not report min-replicas-to-write");
 	else if (least == 0)
 		finding_add(r, GRADE_WARN,
 		    "use --replicas with the number of all replicas in every dlock, or set min-replicas-to-write to it",
@@ -228,14 +235,14 @@ judge_connections(struct findings *r, const struct facts *f)
 
 	r->check = "clients";
 	if (clients == UNKNOWN || most == UNKNOWN)
-		finding_add(r, GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
+		finding_add(r, GRADE_UNKNOWN, "allow INFO and CONFIG GET to this user", NOT_REPORTED);
 	else
 		finding_add(r, left < CLIENTS_LEAST || left < most / 10 ? GRADE_WARN : GRADE_OK,
 		    "raise maxclients: each dlock that holds a lock or waits uses one or two connections",
 		    "%" PRId64 " of %" PRId64 " connections are in use", clients, most);
 	r->check = "idling";
 	if (idle_s == UNKNOWN || keepalive_s == UNKNOWN)
-		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
+		finding_add(r, GRADE_UNKNOWN, ALLOW_CONFIG, "the server does not report timeout and tcp-keepalive");
 	else if (idle_s > 0 && idle_s <= r->ttl_ms / 3000)
 		finding_add(r, GRADE_WARN,
 		    "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
@@ -327,7 +334,7 @@ doctor_judge(const struct facts *f, struct findings *r)
 		finding_add(r, GRADE_FAIL, "a quorum needs independent nodes: give each server once",
 		    "%s and %s are the same server", f[a].probed.name, f[b].probed.name);
 	else if (nodes > 1)
-		finding_add(r, named ? GRADE_OK : GRADE_WARN, ALLOW_INFO,
+		finding_add(r, named ? GRADE_OK : GRADE_UNKNOWN, ALLOW_INFO,
 		    named ? "no two nodes report the same server" : "not all nodes report which server they are");
 	r->check = "clocks";
 	if (known < 2)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking at locks: inspect.lua for the state, break.lua for what exactly the nodes hold, history.lua for the rest. */
+/*
+ * Looking at locks: inspect.lua for the state, break.lua for what exactly the nodes hold, history.lua for the rest; and
+ * last.lua for all of it about the many that are free.
+ */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +15,14 @@
 #define SHORT_US 2000		     /* for nodes that were unresponsive before */
 #define MONTH_MS INT64_C(2592000000) /* the history expires so long after the last lease, see history.lua */
 #define LATEST_MS (INT64_C(1) << 53) /* no time of day, and no length of time, is greater */
+#define ENTRIES_OF_LAST 4 /* of attempts that failed, the lock that is held, and the one that ended before it */
 
-/* What is asked about one lock: one script on all nodes. */
+/* What is asked about one lock, with SCRIPT_LAST about several: one script on all nodes. */
 struct query {
 	struct look *look;
 	struct record *record;
+	int records;
+	int replies; /* errors included */
 	enum script script;
 	struct ballot ballot; /* yes: the reply has been read */
 	struct node_error error[NODES_MAX];
@@ -26,8 +33,11 @@ struct query {
 struct look {
 	struct nodes *nodes;
 	const struct look_args *args;
+	unsigned int what; /* that of `args`; if LOOK_LAST was not enough, more */
+	struct record *record;
 	struct query *query;
 	int queries;
+	bool known[LOOK_COUNT_MAX]; /* these records are filled in */
 	bool no_memory;
 };
 
@@ -65,6 +75,28 @@ read_history(struct query *q, int node, const struct reply *reply)
 	return true;
 }
 
+/* Of a node that would have to say more the state remains unknown. */
+static bool
+read_last(struct query *q, int node, const struct reply *reply)
+{
+	const struct history_source source = { .now_ms = read_ms(reply, 0), .holder = "", .lease_ended_ms = -1 };
+	const struct reply *entry;
+	bool fine = true;
+	int i;
+
+	if (reply_items(reply) != (size_t)q->records + 1)
+		return false;
+	for (i = 0; i < q->records; i++) {
+		entry = reply_item(reply, (size_t)i + 1);
+		if (reply_kind(entry) != REPLY_TEXT)
+			continue;
+		q->record[i].node[node].state = LOCK_FREE;
+		fine = fine && history_add(&q->record[i], &source, 0, reply_text(entry));
+	}
+	q->look->no_memory |= !fine;
+	return true;
+}
+
 static bool
 read_state(struct query *q, int node, const struct reply *reply)
 {
@@ -88,13 +120,15 @@ replied(void *context, int node, const struct result *d)
 	bool fine = true;
 
 	q->ballot.vote[node] = VOTE_FAULT;
-	q->record->answered += q->script == SCRIPT_INSPECT && d->reply != NULL;
+	q->replies += d->reply != NULL;
 	if (!answer_is_reply(d, &q->error[node]))
 		return;
 	if (q->script == SCRIPT_INSPECT)
 		fine = read_state(q, node, d->reply);
 	else if (q->script == SCRIPT_HISTORY)
 		fine = read_history(q, node, d->reply);
+	else if (q->script == SCRIPT_LAST)
+		fine = read_last(q, node, d->reply);
 	else
 		(void)snprintf(q->said[node].fingerprint, FINGERPRINT_SIZE, "%s", reply_text(d->reply));
 	if (fine)
@@ -106,28 +140,72 @@ replied(void *context, int node, const struct result *d)
 /* -- A look ----------------------------------------------------------------- */
 
 static void
-ask(struct look *l, struct record *record, enum script script)
+send_query(struct look *l, const struct command *request, enum script script, struct record *record, int records)
 {
 	struct query *const q = &l->query[l->queries++];
-	struct command request;
-	struct keys names;
-	int i;
+	int i, k;
 
 	q->look = l;
 	q->record = record;
+	q->records = records;
 	q->script = script;
-	q->ballot.nodes = record->nodes = l->nodes->count;
-	for (i = 0; i < l->nodes->count; i++) {
-		record->node[i].name = node_name(l->nodes->node[i]);
-		record->node[i].state = LOCK_UNKNOWN;
+	q->ballot.nodes = l->nodes->count;
+	for (k = 0; k < records; k++) {
+		record[k].nodes = l->nodes->count;
+		for (i = 0; i < l->nodes->count; i++) {
+			record[k].node[i].name = node_name(l->nodes->node[i]);
+			record[k].node[i].state = LOCK_UNKNOWN;
+		}
 	}
+	nodes_send_all(l->nodes, request, replied, q);
+}
+
+static void
+ask(struct look *l, struct record *record, enum script script)
+{
+	struct command request;
+	struct keys names;
+
 	keys_of(record->key, &names);
 	command_eval(&request, script, &names, " ");
 	if (script == SCRIPT_BREAK)
 		command_add(&request, "");
 	else if (script == SCRIPT_INSPECT && l->args->lost != NULL)
 		command_add(&request, l->args->lost);
-	nodes_send_all(l->nodes, &request, replied, q);
+	else if (script == SCRIPT_HISTORY && (l->args->what & LOOK_LAST) != 0)
+		command_add_number(&request, ENTRIES_OF_LAST);
+	send_query(l, &request, script, record, 1);
+}
+
+/* How many locks a request may be about: in a Cluster, where a script has only keys of one slot, one. */
+static int
+locks_together(const struct look *l)
+{
+	int i, together = l->args->count;
+
+	for (i = 0; i < l->nodes->count; i++)
+		together = node_url(l->nodes->node[i])->kind == URL_CLUSTER ? 1 : together;
+	return together;
+}
+
+static void
+ask_last(struct look *l)
+{
+	struct keys *const names = malloc((size_t)l->args->count * sizeof(*names));
+	const int together = locks_together(l);
+	struct command request;
+	int i, at;
+
+	l->no_memory = names == NULL;
+	if (names == NULL)
+		return;
+	for (i = 0; i < l->args->count; i++)
+		keys_of(l->record[i].key, &names[i]);
+	for (at = 0; at < l->args->count; at += together) {
+		command_last(&request, names + at, together);
+		send_query(l, &request, SCRIPT_LAST, l->record + at, together);
+	}
+	free(names);
 }
 
 /*
@@ -136,11 +214,12 @@ ask(struct look *l, struct record *record, enum script script)
  * have no majority, and the others would be broken, too.
  */
 static enum loop_event
-collect_replies(struct look *l, int64_t began_us)
+collect_replies(struct look *l)
 {
+	const int64_t began_us = clock_now_us();
 	struct waiting w = { .nodes = l->nodes,
 		.limit = { clock_add(began_us, l->nodes->node_timeout_us), l->args->wait.interrupt_fd },
-		.patience = (l->args->what & LOOK_EXACT) != 0 ? EVERYBODY : AS_FAR_AWAY,
+		.patience = (l->what & LOOK_EXACT) != 0 ? EVERYBODY : AS_FAR_AWAY,
 		.began_us = began_us };
 	const int majority = quorum_majority(l->nodes->count);
 	int i, pending, hung, missing;
@@ -173,6 +252,23 @@ collect_replies(struct look *l, int64_t began_us)
 
 /* -- The result ------------------------------------------------------------- */
 
+/* Say of each node without a state why. */
+static void
+explain_unknown(const struct query *q, struct record *r)
+{
+	int i;
+
+	for (i = 0; i < r->nodes; i++) {
+		if (r->node[i].state != LOCK_UNKNOWN)
+			continue;
+		r->hidden |= q->error[i].of_keys;
+		if (q->error[i].why.kind != NO_FAILURE)
+			r->node[i].reason = q->error[i].why.reason;
+		else
+			reason_set(&r->node[i].reason, "%s", node_waits_for(q->look->nodes->node[i]));
+	}
+}
+
 /*
  * The state, with the fingerprints if they were asked for.  The lock of another client can't be broken without its own:
  * then this is an error.
@@ -193,16 +289,34 @@ conclude_state(struct query *q, const struct query *exact, struct err *err)
 		    exact->said[i].fingerprint[0] == '\0' && exact->error[i].why.kind != NO_FAILURE)
 			status = err_set(err, exact->error[i].why.kind == DENIED ? ST_DENIED : ST_NO_QUORUM, "%s: %s",
 			    view->name, exact->error[i].why.reason.text);
-		if (view->state != LOCK_UNKNOWN)
-			continue;
-		r->hidden |= q->error[i].of_keys;
-		if (q->error[i].why.kind != NO_FAILURE)
-			view->reason = q->error[i].why.reason;
-		else
-			reason_set(&view->reason, "%s", node_waits_for(q->look->nodes->node[i]));
 	}
+	explain_unknown(q, r);
 	(void)record_merge(r, q->said);
 	return status;
+}
+
+/* Of a lock that all who replied know as free there is no more to know; any other one is looked at again. */
+static void
+conclude_last(struct look *l, const struct query *q)
+{
+	static const struct holder nobody[NODES_MAX];
+	const int known = quorum_count(&q->ballot, VOTE_YES), nodes = q->ballot.nodes;
+	struct record *r;
+	int i, free;
+
+	for (r = q->record; r < q->record + q->records; r++) {
+		for (i = 0, free = 0; i < nodes; i++)
+			free += r->node[i].state == LOCK_FREE;
+		l->known[r - l->record] = free == known && record_merge(r, nobody);
+		if (l->known[r - l->record]) {
+			r->answered = q->replies;
+			explain_unknown(q, r);
+			history_finish(r, nodes, nodes - known);
+		} else {
+			record_free(r);
+			*r = (struct record){ .key = r->key };
+		}
+	}
 }
 
 /* The query for the fingerprints, if there is one, precedes the one for the state. */
@@ -215,49 +329,82 @@ conclude(struct query *q)
 	enum status status = ST_OK;
 	struct err err;
 
-	if (q->script == SCRIPT_INSPECT)
+	if (q->script == SCRIPT_INSPECT) {
+		r->answered = q->replies;
 		status = conclude_state(q, q > q->look->query && q[-1].script == SCRIPT_BREAK ? q - 1 : NULL, &err);
-	else if (enough)
+	} else if (enough)
 		history_finish(r, nodes, nodes - known);
 	else
 		record_free(r);
 	if (!enough)
 		status = nodes_no_quorum(q->look->nodes, &q->ballot, q->error, &err);
-	if (status != ST_OK && (q->script == SCRIPT_INSPECT || (q->look->args->what & LOOK_STATE) == 0)) {
+	if (status != ST_OK &&
+	    (q->script == SCRIPT_INSPECT || (q->look->args->what & LOOK_LAST) != 0 ||
+		(q->look->what & LOOK_STATE) == 0)) {
 		r->status = status;
 		r->err = err;
 	}
 }
 
+/* Ask about the records that are not known yet, and fill them in. */
+static enum loop_event
+look_once(struct look *l)
+{
+	const unsigned int what = l->what;
+	enum loop_event event;
+	struct query *q;
+	int i, most;
+
+	most = (what & LOOK_LAST) != 0 ? l->args->count / locks_together(l) : l->args->count * 3;
+	l->query = calloc((size_t)most, sizeof(*l->query)); /* they are large */
+	l->queries = 0;
+	l->no_memory = l->query == NULL;
+	if (l->no_memory)
+		return LOOP_ACTIVE;
+	nodes_begin_round(l->nodes);
+	if ((what & LOOK_LAST) != 0)
+		ask_last(l);
+	for (i = 0; i < l->args->count; i++) {
+		/* First: if the holder changes between the two replies, break_holder() finds a different fingerprint. */
+		if ((what & LOOK_EXACT) != 0)
+			ask(l, &l->record[i], SCRIPT_BREAK);
+		if ((what & LOOK_STATE) != 0 && !l->known[i])
+			ask(l, &l->record[i], SCRIPT_INSPECT);
+		if ((what & (LOOK_WAITERS | LOOK_HISTORY)) != 0 && !l->known[i])
+			ask(l, &l->record[i], SCRIPT_HISTORY);
+	}
+	if (l->args->meanwhile != NULL && what == l->args->what)
+		l->args->meanwhile(l->args->context);
+	event = collect_replies(l);
+	for (q = l->query; q < l->query + l->queries; q++) {
+		nodes_cancel(l->nodes, q);
+		if (q->script == SCRIPT_BREAK || event == LOOP_INTERRUPTED || l->no_memory)
+			continue;
+		if (q->script == SCRIPT_LAST)
+			conclude_last(l, q);
+		else
+			conclude(q);
+	}
+	free(l->query);
+	return event;
+}
+
 enum status
 redis_look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
-	struct look l = { &((struct redis_backend *)backend)->nodes, args, NULL, 0, false };
-	const bool state = (args->what & LOOK_STATE) != 0;
-	const int64_t began = clock_now_us();
-	enum loop_event event = LOOP_ACTIVE;
-	int i;
+	struct look l = { .nodes = &((struct redis_backend *)backend)->nodes,
+		.args = args,
+		.what = args->what,
+		.record = record };
+	enum loop_event event = look_once(&l);
+	int i = 0;
 
-	l.query = calloc((size_t)args->count * 3, sizeof(*l.query));
-	if (l.query == NULL)
-		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	nodes_begin_round(l.nodes);
-	for (i = 0; i < args->count; i++) {
-		/* First: if the holder changes between the two replies, break_holder() finds a different fingerprint. */
-		if ((args->what & LOOK_EXACT) != 0)
-			ask(&l, &record[i], SCRIPT_BREAK);
-		if (state)
-			ask(&l, &record[i], SCRIPT_INSPECT);
-		if ((args->what & (LOOK_WAITERS | LOOK_HISTORY)) != 0)
-			ask(&l, &record[i], SCRIPT_HISTORY);
+	while ((args->what & LOOK_LAST) != 0 && i < args->count && l.known[i])
+		i++;
+	if ((args->what & LOOK_LAST) != 0 && i < args->count && event != LOOP_INTERRUPTED && !l.no_memory) {
+		l.what = LOOK_STATE | LOOK_HISTORY;
+		event = look_once(&l);
 	}
-	event = collect_replies(&l, began);
-	for (i = 0; i < l.queries; i++) {
-		nodes_cancel(l.nodes, &l.query[i]);
-		if (l.query[i].script != SCRIPT_BREAK && event != LOOP_INTERRUPTED && !l.no_memory)
-			conclude(&l.query[i]);
-	}
-	free(l.query);
 	if (event == LOOP_INTERRUPTED)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	return l.no_memory ? err_set(err, ST_SYSTEM, OUT_OF_MEMORY) : ST_OK;
@@ -274,7 +421,9 @@ enum {
 
 struct listing {
 	struct redis_backend *backend;
-	const char *pattern;		     /* NULL: metadata of all locks of dlock */
+	const char *pattern;		     /* NULL: all */
+	bool last;			     /* locks of dlock, also those that have only a history */
+	char match[3 * KEY_MAX + 16];	     /* for SCAN */
 	char cursor[NODES_MAX][CURSOR_SIZE]; /* for the next SCAN */
 	int answers[NODES_MAX];		     /* of all servers of the node */
 	size_t names[NODES_MAX];
@@ -288,20 +437,25 @@ struct listing {
 };
 
 /*
- * Add a name from SCAN: the key of a lock, or, when all locks of dlock are listed, a metadata key, which names its
- * lock.  Doubles are removed from time to time, so that the size depends on the number of locks: a lock is on several
- * nodes, and SCAN may return a name twice.
+ * Add a name from SCAN: the key of a lock, or, when locks of dlock are listed, a sibling, which names its lock.  Doubles are
+ * removed from time to time, so that the size depends on the number of locks: a lock is on several nodes, and SCAN may
+ * return a name twice.
  */
 static void
 add_name(struct listing *l, const char *name)
 {
+	const bool all = l->pattern == NULL || l->last;
 	char key[KEY_MAX + 1];
-	const bool metadata = keys_key(name, strlen(name), key), all = l->pattern == NULL;
+	const enum sibling is = keys_sibling(name, key);
 
-	if (all != metadata || (!all && (name[0] == '\0' || strlen(name) > KEY_MAX || keys_is_auxiliary(name))))
+	if (all ? is != METADATA && (is != HISTORY || !l->last)
+		: is != SIBLINGS || name[0] == '\0' || strlen(name) > KEY_MAX)
+		return;
+	if (all && l->pattern != NULL && fnmatch(l->pattern, key, 0) != 0)
 		return;
 	if (l->keys->count > l->sort_at) {
 		names_sort(l->keys);
+		l->no_memory |= !names_shrink(l->keys);
 		l->sort_at = 2 * l->keys->count + CURSOR_KEYS;
 	}
 	l->no_memory |= !names_add(l->keys, all ? key : name);
@@ -314,8 +468,7 @@ scan_on(struct listing *l, int node)
 {
 	struct command scan;
 
-	command_begin(&scan, "SCAN %s MATCH %s COUNT %d", l->cursor[node], l->pattern != NULL ? l->pattern : "*:dlock*",
-	    CURSOR_KEYS);
+	command_begin(&scan, "SCAN %s MATCH %s COUNT %d", l->cursor[node], l->match, CURSOR_KEYS);
 	scan.part = l->part[node];
 	node_send(l->backend->nodes.node[node], &scan, scan_replied, l);
 }
@@ -364,15 +517,27 @@ scan_replied(void *context, int node, const struct result *d)
 }
 
 enum status
-redis_list(struct backend *backend, const char *pattern, const struct wait *wait, struct names *keys, struct err *err)
+redis_list(struct backend *backend, const char *pattern, const struct look_args *args, struct names *keys,
+    struct err *err)
 {
-	struct listing l = { .backend = (struct redis_backend *)backend, .pattern = pattern, .keys = keys };
+	struct listing l = { .backend = (struct redis_backend *)backend,
+		.pattern = pattern,
+		.last = (args->what & LOOK_LAST) != 0,
+		.keys = keys };
 	struct nodes *const n = &l.backend->nodes;
 	const int majority = quorum_majority(n->count);
 	enum standing standing;
 	int i;
 
-	l.waiting = (struct waiting){ .nodes = n, .limit.interrupt_fd = wait->interrupt_fd, .patience = AS_FAR_AWAY };
+	l.waiting = (struct waiting){ .nodes = n,
+		.limit.interrupt_fd = args->wait.interrupt_fd,
+		.patience = AS_FAR_AWAY };
+	/* In the name of a sibling a KEY has something before and behind it, which would change what "[" or "\" means. */
+	(void)snprintf(l.match, sizeof(l.match),
+	    pattern == NULL || (l.last && strpbrk(pattern, "[\\") != NULL) ? "*:dlock*"
+		: l.last						   ? "*%s*:dlock*"
+									   : "%s",
+	    pattern);
 	begin_to_wait(&l);
 	l.ballot.nodes = n->count;
 	for (i = 0; i < n->count; i++) {

@@ -167,6 +167,10 @@ advance(struct node *n)
 			n->timer.at_us = r->not_before_us; /* the requests after it must wait */
 			return;
 		}
+		if (route_awaits_password(&n->route)) {
+			n->timer.at_us = clock_now_us() + POSTPONE_US;
+			return;
+		}
 		state = route_reach(&n->route, &r->target, find_request(n->first, REQUEST_SENT) != NULL);
 		if (state == ROUTE_PENDING)
 			return;
@@ -208,9 +212,23 @@ redirect(struct request *r)
 	return true;
 }
 
+/* Queue it again, though it may have been executed.  Returns true. */
+static bool
+queue_again(struct request *r, const char *why)
+{
+	if (r->pending.result.reply == NULL && r->pending.result.failure.sent) {
+		r->written = true;
+		if (r->again != 0)
+			r->bytes[r->again] = '1';
+	}
+	requeue(r, why);
+	return true;
+}
+
 /*
  * Should the request be sent again?  If so, it is queued again.  A server that closed a connection is alive, or another
- * one has taken its place.  A request that keeps trying is sent until a server accepts it.
+ * one has taken its place.  A request that keeps trying is sent until a server accepts it.  Behind a refused login it may
+ * have been executed as the user without one.
  */
 static bool
 resend(struct request *r)
@@ -220,6 +238,8 @@ resend(struct request *r)
 	struct reason why = got->failure.reason;
 	bool at_once;
 
+	if (server_wants_login(got) && route_log_in_again(&((struct node *)r->pending.owner)->route) && !r->once)
+		return queue_again(r, NULL);
 	if (r->once || (got->reply == NULL ? got->failure.kind == DENIED : !early))
 		return false;
 	at_once = got->reply == NULL && !r->resent &&
@@ -229,13 +249,7 @@ resend(struct request *r)
 	if (early)
 		(void)text_quote(reply_text(got->reply), why.text, sizeof(why.text));
 	r->resent = true;
-	if (got->reply == NULL && got->failure.sent) {
-		r->written = true;
-		if (r->again != 0)
-			r->bytes[r->again] = '1';
-	}
-	requeue(r, at_once ? NULL : why.text);
-	return true;
+	return queue_again(r, at_once ? NULL : why.text);
 }
 
 /* -- Results ---------------------------------------------------------------- */
@@ -276,7 +290,8 @@ answered(struct task *task)
 		if (!again && route_is_demoted(reply))
 			route_mark_stale(&n->route);
 		again = again || resend(r);
-	}
+	} else if (r->state == REQUEST_SENT && r->pending.result.failure.login)
+		again = resend(r);
 	if (!again)
 		complete(r);
 	advance(n);

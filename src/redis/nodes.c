@@ -126,7 +126,10 @@ replied(void *context, int node, const struct result *d)
 
 	if (r->holds != NULL && lock->holds[0] != '\0' && length + 1 + strlen(lock->holds) < ROUND_HOLDS)
 		(void)snprintf(r->holds + length, ROUND_HOLDS - length, " %s", lock->holds);
-	lock->holds = ""; /* the reply will be freed */
+	r->asked[node] = lock->asked_by[0] != '\0';
+	if (r->asked[node])
+		(void)snprintf(r->asked_by, sizeof(r->asked_by), "%s", lock->asked_by);
+	lock->holds = lock->asked_by = ""; /* the reply will be freed */
 	r->replied_us[node] = clock_now_us();
 	r->connection[node] = d->reply != NULL ? d->connection : 0;
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;

@@ -125,7 +125,9 @@ struct round {
 	struct lock_fields lock[NODES_MAX];
 	int64_t replied_us[NODES_MAX]; /* when the reply was received */
 	int64_t connection[NODES_MAX]; /* the connection it was received on */
+	bool asked[NODES_MAX];	       /* the node has replied that the holder is asked to end */
 	char *holds; /* room for ROUND_HOLDS bytes: the holds that the nodes returned, separated by spaces; or NULL */
+	char asked_by[OWNER_MAX + 1]; /* who, as the last of those nodes said; valid if there is one */
 	struct node_error error[NODES_MAX];
 };
 

@@ -40,12 +40,27 @@ struct redis_backend {
 	struct {
 		char token[TOKEN_SIZE];	  /* of the lock that was acquired last */
 		char handoff[TOKEN_SIZE]; /* the handoff token that it was acquired with; "" if it was free */
+		int64_t stays_until_us;	  /* it has invited readers, who need so long to enter; 0: it has not */
 	} taken;
 	struct renewal *renewal; /* NULL before the first one: a short run needs none */
 	int64_t guard_s; /* of a renewal that enters the lock: the least uptime of a server with a vote; 0: any */
 };
 
 /* -- The operations --------------------------------------------------------- */
+
+/* A hold by which a lock is entered. */
+struct entrance {
+	struct hold hold; /* one of the caller, with the fence that the caller claims; or the token of a shared lock */
+	bool reader;	  /* it is that of other readers */
+	struct wait limit;
+};
+
+/*
+ * Enter a lock by a further hold.  ST_NO: the given one does not hold it.  Otherwise see service.acquire.  On failure no hold
+ * remains, as far as that can be achieved.
+ */
+enum status redis_enter(struct redis_backend *, const struct acquire_args *, const struct entrance *, struct lease *,
+    struct err *);
 
 /* Enter a lock again by one of the caller's holds; see service.acquire.  ST_NO: none of them holds it. */
 enum status redis_reenter(struct redis_backend *, const struct acquire_args *, struct lease *, struct err *);
@@ -54,10 +69,14 @@ enum status redis_acquire(struct backend *, const struct acquire_args *, struct 
 
 enum status redis_renew(struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *);
 int64_t redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct wait *);
+/* How long a lock that is handed over is reserved for the waiter that receives the handoff token. */
+int64_t redis_window_ms(const struct nodes *);
+
 enum status redis_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 enum status redis_look(struct backend *, const struct look_args *, struct record *, struct err *);
-enum status redis_list(struct backend *, const char *pattern, const struct wait *, struct names *, struct err *);
+enum status redis_list(struct backend *, const char *pattern, const struct look_args *, struct names *, struct err *);
 enum status redis_break(struct backend *, const struct break_args *, enum ownership *, struct err *);
+enum status redis_ask(struct backend *, const struct break_args *, enum ownership *, struct err *);
 int redis_probe(struct backend *, struct probed *);
 enum status redis_doctor(struct backend *, struct findings *, struct err *);
 
@@ -86,6 +105,8 @@ struct waitqueue {
 	int from;		       /* the node that sent it */
 	int node;		       /* the node where we are blocked; valid while `blocked` */
 	bool blocked;		       /* in the queue */
+	bool invited;		       /* a reader that may enter: it is to try at once, and has kept its place */
+	bool invites;		       /* as it leaves: readers may have stood behind it only */
 	bool pending;		       /* a short request to a node has no reply yet */
 	int64_t joined_us;	       /* when BLPOP was sent */
 	bool broken;  /* the place was lost: the connection failed, or the node replied with an error */
@@ -100,15 +121,20 @@ struct acquire {
 	struct keys names;	/* of the lock, or of the slot that is tried */
 	struct waitqueue queue; /* a handoff token received here is for the next attempt */
 	char token[TOKEN_SIZE];
-	char handoff[TOKEN_SIZE];		      /* the token that this attempt may replace; "" for none */
-	int64_t candidate_us;			      /* wall-clock time, proposed as the fence */
-	int64_t took_us;			      /* duration of the last attempt that replies decided; 0: none */
-	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
-	unsigned int splits;			      /* consecutive attempts with split votes */
-	int64_t began_us;			      /* the start of the operation */
-	int64_t split_until_us; /* a split vote is retried until then, even if the wait is shorter */
-	int64_t over_us;	/* the end of the operation: the end of the wait, and cleanup */
-	int64_t reserve_us;	/* reserved before over_us for a rollback, and again for leaving the queue */
+	char handoff[TOKEN_SIZE];  /* the token that this attempt may replace; "" for none */
+	int64_t candidate_us;	   /* wall-clock time, proposed as the fence */
+	int64_t took_us;	   /* duration of the last attempt that replies decided; 0: none */
+	int64_t ticket[NODES_MAX]; /* see struct attempt_answer */
+	int64_t before[NODES_MAX], crowd[NODES_MAX];
+	int64_t writers[NODES_MAX];
+	bool admitted;			/* to the waiters, see waitqueue_admits() */
+	int64_t number;			/* among those who replace the holder; 0: none yet */
+	const struct reason *gives_way; /* NULL; or there is a newer one of them, as this says */
+	unsigned int splits;		/* consecutive attempts with split votes */
+	int64_t began_us;		/* the start of the operation */
+	int64_t split_until_us;		/* a split vote is retried until then, even if the wait is shorter */
+	int64_t over_us;		/* the end of the operation: the end of the wait, and cleanup */
+	int64_t reserve_us;		/* reserved before over_us for a rollback, and again for leaving the queue */
 	/* The fields below belong to one attempt. */
 	struct attempt attempt;
 	struct acquire *raise; /* itself: the address is the context of the completions of the fence round */
@@ -134,9 +160,15 @@ int64_t waitqueue_last_try_us(const struct acquire *, enum attempt_step);
 
 /*
  * Wait until it is time for another attempt, after so many tries, in the queue of a node if that is possible.  The last
- * attempt failed with this step and error.  False: interrupted.
+ * attempt failed with this step and error.  ST_OK: make it.  ST_HELD: this waiter may not wait.  ST_INTERRUPTED.
  */
-bool waitqueue_wait(struct acquire *, enum attempt_step, unsigned int tries, const struct err *);
+enum status waitqueue_wait(struct acquire *, enum attempt_step, unsigned int tries, struct err *);
+
+/*
+ * May this waiter wait, as far as --max-waiters is concerned?  The node at which it would block decides, once.  False: the
+ * error of the refusal says so.
+ */
+bool waitqueue_admits(struct acquire *, int node, struct err *);
 
 /* Does the release of this holder wake waiters?  NULL: nobody is known to hold the lock. */
 bool waitqueue_hands_over(const struct holder *);
@@ -161,6 +193,12 @@ bool waitqueue_pop(struct acquire *, int node, int list);
  * handoff token there.  True if there was one: make an attempt with it.
  */
 bool waitqueue_find_handoff(struct acquire *);
+
+/*
+ * Wait for the reply of the first node, even if it is slower than others, because all waiters should queue at the same
+ * node.  A node that does not reply in time is marked as unresponsive, and not waited for again.  False: interrupted.
+ */
+bool waitqueue_await_node(struct acquire *);
 
 /*
  * Leave the queue, and remove the waiter's entry from the nodes with `noted` set, which may have one.  A handoff token

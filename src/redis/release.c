@@ -63,29 +63,50 @@ outcome(const struct round *r, enum ownership *ownership, struct err *err)
 	return ST_OK;
 }
 
+int64_t
+redis_window_ms(const struct nodes *n)
+{
+	const int64_t rounds_ms = 2 * n->node_timeout_us / 1000;
+
+	return rounds_ms > WINDOW_LEAST_MS ? rounds_ms : WINDOW_LEAST_MS;
+}
+
+/* The readers that this one has invited find its lock before it is released. */
+static void
+await_invited(struct redis_backend *s, const struct lease *lease)
+{
+	struct waiting w = { .nodes = &s->nodes, .limit = { s->taken.stays_until_us, -1 } };
+
+	while (strcmp(lease->token, s->taken.token) == 0 && clock_now_us() < w.limit.until_us &&
+	    nodes_await(&w, ROUND_OPEN))
+		;
+}
+
 enum status
 redis_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership,
     struct err *err)
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
-	const int64_t began = clock_now_us();
-	struct waiting w = { .nodes = &s->nodes, .limit = { clock_add(began, s->nodes.node_timeout_us), -1 } };
-	const int64_t rounds_ms = 2 * s->nodes.node_timeout_us / 1000;
+	struct waiting w = { .nodes = &s->nodes, .limit.interrupt_fd = -1 };
 	struct command request;
 	struct keys names;
 	struct round round;
+	bool hung[NODES_MAX]; /* it does not even accept connections, as far as is known */
+	int64_t began;
 	int i;
 
+	await_invited(s, lease);
+	began = clock_now_us();
+	w.limit.until_us = clock_add(began, s->nodes.node_timeout_us);
 	round.holds = NULL;
 	keys_of(lease->key, &names);
 	command_eval(&request, SCRIPT_RELEASE, &names, "%s %jd %c %d %jd %d %s %s", lease->token,
-	    keep_ms > 0 ? keep_ms : 0, lease->again ? '1' : '0', s->nodes.count > 1,
-	    rounds_ms > WINDOW_LEAST_MS ? rounds_ms : WINDOW_LEAST_MS, keep_ms == KEEP_NOTHING,
-	    strcmp(lease->token, s->taken.token) == 0 ? s->taken.handoff : "",
+	    keep_ms > 0 ? keep_ms : 0, lease->again ? '1' : '0', s->nodes.count > 1, redis_window_ms(&s->nodes),
+	    keep_ms == KEEP_NOTHING, strcmp(lease->token, s->taken.token) == 0 ? s->taken.handoff : "",
 	    lease->outcome != NULL ? lease->outcome : "released -");
-	if (keep_ms > 0 || lease->broken_by != NULL) {
+	if (keep_ms > 0 || lease->by != NULL) {
 		command_add(&request, lease->kept_by != NULL ? lease->kept_by : "min-hold");
-		command_add(&request, lease->broken_by != NULL ? lease->broken_by : "");
+		command_add(&request, lease->by != NULL ? lease->by : "");
 	}
 	request.keeps_trying = true;
 	log_debug(&s->nodes.log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
@@ -94,9 +115,12 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 	 * that request reads no further.  On a new connection the release may overtake the older request, which is then
 	 * refused, since the token is recorded as gone.
 	 */
-	for (i = 0; i < s->nodes.count; i++)
+	for (i = 0; i < s->nodes.count; i++) {
+		hung[i] = s->nodes.unresponsive[i] && node_channel(s->nodes.node[i])->state != CHANNEL_OPEN;
 		node_disconnect(s->nodes.node[i]);
+	}
 	nodes_round_run(&round, &request, &w);
+	memcpy(round.ballot.unresponsive, hung, (size_t)s->nodes.count * sizeof(hung[0]));
 	linger(s, &round, began, w.limit.until_us);
 	nodes_round_end(&round);
 	return outcome(&round, ownership, err);
@@ -108,7 +132,7 @@ enum status
 redis_break(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
 	struct nodes *const n = &((struct redis_backend *)backend)->nodes;
-	struct lease lease = { .key = args->key, .outcome = "broken -", .broken_by = args->by };
+	struct lease lease = { .key = args->key, .outcome = "broken -", .by = args->by };
 	struct waiting w = { .nodes = n,
 		.limit = { clock_add(clock_now_us(), n->node_timeout_us), -1 },
 		.patience = EVERYBODY };
@@ -123,7 +147,8 @@ redis_break(struct backend *backend, const struct break_args *args, enum ownersh
 	 * can't restore it, and the waiters are served.  A lock that has been released already is only kept for a
 	 * while, and has no waiters to serve.
 	 */
-	if (args->holder->state == LOCK_HELD && token_valid(args->holder->token)) {
+	if ((args->holder->state == LOCK_HELD || args->holder->state == LOCK_SHARED) &&
+	    token_valid(args->holder->token)) {
 		memcpy(lease.token, args->holder->token, TOKEN_SIZE);
 		status = redis_release(backend, &lease, KEEP_NOTHING, ownership, err);
 		if (status != ST_NO || args->holder->nodes >= quorum_majority(n->count))
@@ -145,4 +170,27 @@ redis_break(struct backend *backend, const struct break_args *args, enum ownersh
 		return nodes_round_refused(&round, ownership, err);
 	*ownership = OWNED;
 	return ST_OK;
+}
+
+/* -- Asking ------------------------------------------------------------------ */
+
+/* A majority must have the mark, as it must for a break.  A node that takes longer gets it, too. */
+enum status
+redis_ask(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
+{
+	struct nodes *const n = &((struct redis_backend *)backend)->nodes;
+	struct waiting w = { .nodes = n,
+		.limit = { clock_add(clock_now_us(), n->node_timeout_us), -1 },
+		.patience = AS_FAR_AWAY,
+		.began_us = clock_now_us() };
+	struct command request;
+	struct keys names;
+	struct round round;
+
+	round.holds = NULL;
+	keys_of(args->key, &names);
+	command_eval(&request, SCRIPT_ASK, &names, "%s %s", args->holder->token, args->by);
+	nodes_round_run(&round, &request, &w);
+	nodes_round_end(&round);
+	return outcome(&round, ownership, err);
 }

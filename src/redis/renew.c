@@ -9,24 +9,25 @@
 #include "lock/lease.h"
 
 /*
- * The lock is not ours: does a majority know that the token was released?  A single node may be wrong, or know of a
- * release that the others never got.  If one says so, the others are waited for as far as they may decide it.
+ * VOTE_NO: the lock is not ours; does a majority know that the token was released?  VOTE_YES: it is; does a majority know
+ * that its holder is asked to end?  A single node may be wrong, or know of a request that the others never got.  If one
+ * says so, the others are waited for as far as they may decide it.
  */
 static bool
-learn_release(const struct round *r, const struct wait *limit)
+learn(const struct round *r, enum vote vote, const struct wait *limit)
 {
 	const int majority = quorum_majority(r->ballot.nodes);
 	struct waiting w = { .nodes = r->nodes, .limit = *limit };
-	int i, released, open;
+	int i, say, open;
 
 	do {
-		released = open = 0;
+		say = open = 0;
 		for (i = 0; i < r->ballot.nodes; i++) {
-			released += r->ballot.vote[i] == VOTE_NO && r->lock[i].fence == 1;
+			say += r->ballot.vote[i] == vote && (vote == VOTE_NO ? r->lock[i].fence == 1 : r->asked[i]);
 			open += r->ballot.vote[i] == VOTE_PENDING && !r->ballot.unresponsive[i];
 		}
-	} while (released > 0 && released < majority && released + open >= majority && nodes_await(&w, ROUND_OPEN));
-	return released >= majority;
+	} while (say > 0 && say < majority && say + open >= majority && nodes_await(&w, ROUND_OPEN));
+	return say >= majority;
 }
 
 enum status
@@ -38,6 +39,7 @@ redis_renew(struct backend *backend, struct lease *lease, const struct wait *lim
 	const bool learns = lease->ttl_ms == 0; /* the shortest length that a node that renewed it reports */
 	struct renewal *renewal;
 	struct round *round;
+	enum status status;
 	bool open;
 	int i;
 
@@ -68,8 +70,12 @@ redis_renew(struct backend *backend, struct lease *lease, const struct wait *lim
 			lease->ttl_ms = round->lock[i].ttl_ms;
 	}
 	renewed->valid_until_us = lease_valid_until(renewed->sent_us, lease->ttl_ms * 1000);
-	renewed->released = quorum_judge(&round->ballot) == VERDICT_REFUSED && learn_release(round, &w.limit);
-	return nodes_round_outcome(round, &renewed->ownership, err);
+	status = nodes_round_outcome(round, &renewed->ownership, err);
+	renewed->released = status == ST_NO && learn(round, VOTE_NO, &w.limit);
+	renewed->asked_by[0] = '\0';
+	if (status == ST_OK && learn(round, VOTE_YES, &w.limit))
+		memcpy(renewed->asked_by, round->asked_by, sizeof(round->asked_by));
+	return status;
 }
 
 /* -- Healing ---------------------------------------------------------------- */
@@ -180,15 +186,18 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 	return end;
 }
 
+#define DAY_MS INT64_C(86400000)
+
 /* -- Entering again --------------------------------------------------------- */
 
 /*
- * The fence of the lock: the one that the caller gave, if a node confirms it, or the one that a majority has recorded;
+ * The fence of the lock: the one that was claimed, if so many nodes confirm it, or the one that a majority has recorded;
  * 0 if there is none.  A node may have a greater fence from an attempt that failed.
  */
 static int64_t
-find_fence(const struct round *r, int64_t claimed)
+find_fence(const struct round *r, int64_t claimed, int confirming)
 {
+	const int majority = quorum_majority(r->ballot.nodes);
 	int64_t fence;
 	int i, j, same;
 
@@ -196,27 +205,90 @@ find_fence(const struct round *r, int64_t claimed)
 		fence = i < 0 ? claimed : r->lock[i].fence;
 		for (j = same = 0; j < r->ballot.nodes; j++)
 			same += r->ballot.vote[j] == VOTE_YES && r->lock[j].fence == fence;
-		if (fence > 0 && same >= (i < 0 ? 1 : quorum_majority(r->ballot.nodes)))
+		if (fence > 0 && same >= (i < 0 ? confirming : majority))
 			return fence;
 	}
 	return 0;
 }
 
 /*
- * Enter the lock again by this hold.  This is a renewal with a new hold: it creates no lock, and a majority must know the
- * lock as ours.  A failed entry is released, like a failed attempt is rolled back, so that no hold remains that nobody ends.
+ * The fence of a reader, after the first round of two: the second one records it.  Each writer before has recorded its own
+ * on a majority, so it is less than the greatest that a majority found, or that a majority agrees on.  A node with a fence
+ * that no node would record (renew.lua) does not count: 0 if the others are too few so far.
+ */
+static int64_t
+fence_of_reader(const struct round *r)
+{
+	int64_t fence = find_fence(r, 0, 0), most = 0;
+	int i, sane = 0;
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->ballot.vote[i] != VOTE_YES || r->lock[i].fence / 1000 > r->lock[i].server_ms + DAY_MS)
+			continue;
+		sane++;
+		most = r->lock[i].fence > most ? r->lock[i].fence : most;
+	}
+	return fence != 0 ? fence : sane >= quorum_majority(r->ballot.nodes) ? most : 0;
+}
+
+/* Find the fence of a reader.  The nodes that are waited for may know it, if those that have replied do not. */
+static int64_t
+await_fence(struct redis_backend *s, const struct wait *limit)
+{
+	const struct round *const round = &s->renewal->round;
+	struct waiting w = { .nodes = &s->nodes, .limit = nodes_limit(&s->nodes, limit), .patience = EVERYBODY };
+	int64_t fence;
+
+	while ((fence = fence_of_reader(round)) == 0 && nodes_await(&w, nodes_round_standing(round)))
+		;
+	return fence;
+}
+
+/*
+ * The nodes have admitted the hold: complete the lease.  If the replies of the majority don't determine the fence, wait for
+ * the other nodes.
+ */
+static enum status
+admitted(struct redis_backend *s, const struct entrance *e, const struct renewed *renewed, struct lease *lease,
+    struct err *err)
+{
+	const struct round *const round = &s->renewal->round;
+	const int confirming = e->reader ? quorum_majority(s->nodes.count) : 1;
+	const int64_t claimed = e->reader ? lease->fence : e->hold.fence;
+	struct waiting w = { .nodes = &s->nodes,
+		.limit = { clock_sooner(clock_add(renewed->sent_us, s->nodes.node_timeout_us), e->limit.until_us),
+		    e->limit.interrupt_fd },
+		.patience = EVERYBODY };
+
+	while ((lease->fence = find_fence(round, claimed, confirming)) == 0 &&
+	    nodes_await(&w, nodes_round_standing(round)))
+		;
+	lease->sent_us = renewed->sent_us;
+	lease->valid_until_us = renewed->valid_until_us;
+	lease->nodes = s->nodes.count;
+	lease->granted = quorum_count(&round->ballot, VOTE_YES);
+	if (lease->fence != 0 && clock_now_us() < lease->valid_until_us)
+		return ST_OK;
+	if (lease->fence != 0)
+		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
+	if (w.event == LOOP_INTERRUPTED)
+		return err_set(err, ST_INTERRUPTED, "interrupted");
+	return err_set(err, ST_NO_QUORUM, "the nodes that answered do not agree on the fence of the lock");
+}
+
+/*
+ * This is a renewal with a new hold: it creates no lock, and a majority must know the lock as that of the given hold.  A
+ * failed entry is released, like a failed attempt is rolled back, so that no hold remains that nobody ends.
  *
  * There are two rounds, in each of which a majority must know the hold.  After one round, a node that replied early may
  * have lost the hold by the time of the last reply, and may have been healed by a client that did not know of it.  A node
  * that has just started has no vote: it may have been healed with the lock after it had granted it to another client.
  * A single node needs one round and no guard, because it is never healed.
  */
-static enum status
-enter(struct redis_backend *s, const struct acquire_args *args, const struct hold *hold, struct lease *lease,
+enum status
+redis_enter(struct redis_backend *s, const struct acquire_args *args, const struct entrance *e, struct lease *lease,
     struct err *err)
 {
-	const struct wait limit = { CLOCK_NEVER, args->wait.interrupt_fd };
-	struct waiting w = { .nodes = &s->nodes, .limit = limit, .patience = EVERYBODY };
 	int rounds = s->nodes.count > 1 ? 2 : 1;
 	bool perhaps = false; /* some node may know the hold */
 	enum ownership ownership;
@@ -225,36 +297,22 @@ enter(struct redis_backend *s, const struct acquire_args *args, const struct hol
 	enum status status;
 
 	*lease = (struct lease){ .key = args->key, .owner = args->owner, .label = args->label, .ttl_ms = args->ttl_ms };
-	if (!hold_new(hold->token, lease->token))
+	if (!hold_new(e->hold.token, lease->token))
 		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
 	text_keep_secret(SECRET_TOKEN, lease->token, HOLD_LENGTH);
-	log_debug(&s->nodes.log, "entering the lock again");
+	log_debug(&s->nodes.log, e->reader ? "entering the shared lock" : "entering the lock again");
 	s->guard_s = s->nodes.count > 1 ? answer_guard_s(args) : 0;
 	do {
-		status = redis_renew(&s->base, lease, &limit, &renewed, err);
+		status = redis_renew(&s->base, lease, &e->limit, &renewed, err);
 		perhaps = perhaps ||
 		    (s->renewal != NULL && quorum_count(&s->renewal->round.ballot, VOTE_NO) < s->nodes.count);
+		if (status == ST_OK && e->reader && rounds > 1)
+			lease->fence = await_fence(s, &e->limit);
 	} while (status == ST_OK && --rounds > 0);
 	s->guard_s = 0;
-	if (status == ST_OK && perhaps) {
-		/* If the replies of the majority don't determine the fence, wait for the other nodes. */
-		w.limit.until_us = clock_add(renewed.sent_us, s->nodes.node_timeout_us);
-		while ((lease->fence = find_fence(&s->renewal->round, hold->fence)) == 0 &&
-		    nodes_await(&w, nodes_round_standing(&s->renewal->round)))
-			;
-		lease->sent_us = renewed.sent_us;
-		lease->valid_until_us = renewed.valid_until_us;
-		lease->nodes = s->nodes.count;
-		lease->granted = quorum_count(&s->renewal->round.ballot, VOTE_YES);
-		if (lease->fence != 0 && clock_now_us() < lease->valid_until_us)
-			return ST_OK;
-		status = lease->fence != 0
-		    ? err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl")
-		    : w.event == LOOP_INTERRUPTED
-		    ? err_set(err, ST_INTERRUPTED, "interrupted")
-		    : err_set(err, ST_NO_QUORUM, "the nodes that answered do not agree on the fence of the lock");
-	}
-	if (perhaps)
+	if (status == ST_OK)
+		status = admitted(s, e, &renewed, lease, err);
+	if (status != ST_OK && perhaps)
 		(void)redis_release(&s->base, lease, 0, &ownership, &ignored);
 	return status;
 }
@@ -262,10 +320,13 @@ enter(struct redis_backend *s, const struct acquire_args *args, const struct hol
 enum status
 redis_reenter(struct redis_backend *s, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
+	struct entrance e = { .limit = { CLOCK_NEVER, args->wait.interrupt_fd } };
 	enum status status = ST_NO;
 	int i;
 
-	for (i = 0; i < args->holds && status == ST_NO; i++)
-		status = enter(s, args, &args->hold[i], lease, err);
+	for (i = 0; i < args->holds && status == ST_NO; i++) {
+		e.hold = args->hold[i];
+		status = redis_enter(s, args, &e, lease, err);
+	}
 	return status;
 }

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "net/password.h"
 #include "redis/command.h"
 
 #define CONFIRMED_US 500000   /* how long the answer of a sentinel is valid */
@@ -234,25 +235,29 @@ finish_discovery(struct route *r, bool found)
 }
 
 /*
- * Query a source.  It gets its share of the time left, the last one all of it.  Sentinels have their own logins, and
- * mostly none.
+ * Query a source.  It gets its share of the time left, the last one all of it.  Sentinels have
+ * their own logins, and mostly none.
  */
 static void
 ask_source(struct route *r, bool with_login)
 {
 	const int64_t now = clock_now_us(), left = r->end_us - now;
 	int64_t share = left / (r->left + 1 < SHARES_MAX ? r->left + 1 : SHARES_MAX);
+	const bool own = r->url->kind == URL_SENTINEL && r->url->sentinel_password != NULL;
 	struct server *const s = &r->source.server;
 	struct command question;
 
 	if (share > SOURCE_MOST_US && r->left > 0)
 		share = SOURCE_MOST_US;
 	r->timer.at_us = now + (share > SOURCE_LEAST_US ? share : SOURCE_LEAST_US);
-	r->with_login = with_login;
+	r->with_login = with_login || own;
 	route_url(r, r->asked, &s->url);
 	s->url.db = 0;
-	if (!with_login)
-		s->url.user[0] = s->url.password[0] = '\0';
+	if (!r->with_login || own) {
+		(void)snprintf(s->url.user, sizeof(s->url.user), "%s", own ? r->url->sentinel_user : "");
+		s->url.password[0] = '\0';
+		s->url.shared = own ? r->url->sentinel_password : NULL;
+	}
 	if (r->url->kind == URL_SENTINEL) {
 		command_begin(&question, "SENTINEL");
 		command_add(&question, "get-master-addr-by-name");
@@ -289,20 +294,34 @@ try_next_source(struct route *r, const struct failure *why, bool answered)
 		finish_discovery(r, false);
 }
 
+/* Has the server refused a login with the shared password, and is there another one, or will there be? */
+static bool
+has_other_password(struct route *r, const struct server *s)
+{
+	if (s->url.shared == NULL || !password_refused(s->url.shared, s->version))
+		return false;
+	r->refused = s->url.shared;
+	return true;
+}
+
 static void
 source_answered(struct task *task)
 {
 	struct route *const r = ((struct pending *)task)->owner;
 	struct result *const result = &r->source.request.result;
 	struct reply *const reply = result->reply;
+	const bool wants_login = server_wants_login(result);
 	struct failure why = { .kind = FAILED };
 
 	result->reply = NULL;
-	if (reply_kind(reply) == REPLY_ERROR && strstr(reply_text(reply), "NOAUTH") != NULL)
+	if (wants_login)
 		why.kind = DENIED;
-	if (reply == NULL)
+	if (wants_login && has_other_password(r, &r->source.server)) {
+		end_discovery(r);
+		r->owner.changed(r->owner.context, true);
+	} else if (reply == NULL)
 		try_next_source(r, &result->failure, result->failure.kind == DENIED);
-	else if (why.kind == DENIED && !r->with_login && r->url->password[0] != '\0') {
+	else if (wants_login && !r->with_login && (r->url->password[0] != '\0' || r->url->shared != NULL)) {
 		server_close(&r->source.server);
 		ask_source(r, true);
 	} else if (learn(r, reply, &why.reason))
@@ -357,6 +376,23 @@ route_mark_stale(struct route *r)
 {
 	if (r->url->kind != URL_SERVER)
 		r->standing = SERVER_STALE;
+}
+
+bool
+route_log_in_again(struct route *r)
+{
+	if (!has_other_password(r, &r->line.server))
+		return false;
+	r->standing = SERVER_STALE;
+	return true;
+}
+
+bool
+route_awaits_password(struct route *r)
+{
+	if (r->refused != NULL && !password_is_pending(r->refused))
+		r->refused = NULL;
+	return r->refused != NULL;
 }
 
 enum route_state
@@ -422,7 +458,7 @@ role_answered(struct task *task)
 		r->misled = 0;
 		if (r->standing == SERVER_UNCHECKED)
 			r->standing = SERVER_CHECKED;
-	} else {
+	} else if (!server_wants_login(result) || !route_log_in_again(r)) {
 		if (reply != NULL) {
 			why.kind = DENIED;
 			if (reply_kind(reply) == REPLY_ERROR)
@@ -525,6 +561,8 @@ route_stop_connecting(struct route *r, bool in_time)
 const char *
 route_waits_for(const struct route *r)
 {
+	if (r->refused != NULL)
+		return "it wants another password, and the password command has not ended yet";
 	if (r->source.open)
 		return r->url->kind == URL_SENTINEL ? "no sentinel answered in time"
 						    : "no server of the Cluster answered in time";

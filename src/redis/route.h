@@ -67,9 +67,10 @@ struct route {
 		SERVER_CHECKED,
 		SERVER_STALE /* look for it again once no reply is pending */
 	} standing;
-	int at;		      /* the endpoint that it is connected to */
-	int64_t confirmed_us; /* when a sentinel last named it */
-	int misled;	      /* number of consecutive sentinels that named an unreachable server or no primary */
+	int at;			  /* the endpoint that it is connected to */
+	int64_t confirmed_us;	  /* when a sentinel last named it */
+	struct password *refused; /* a server wants another one; NULL: none does */
+	int misled;		  /* number of consecutive sentinels that named an unreachable server or no primary */
 
 	/* Discovery, while the connection to a source is open. */
 	struct line source;
@@ -101,6 +102,14 @@ void route_close(struct route *);
  * for another one.
  */
 enum route_state route_reach(struct route *, const struct target *, bool busy);
+
+/*
+ * The server wants another login.  True: there is another password, or will be, and the server will be connected to again.
+ */
+bool route_log_in_again(struct route *);
+
+/* Is nothing to be sent, as a command is still looking for the password? */
+bool route_awaits_password(struct route *);
 
 /* The connection has failed, or a reply says that this is not the right server any more. */
 void route_mark_stale(struct route *);

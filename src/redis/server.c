@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "net/password.h"
 #include "redis/command.h"
 
 /* A connection that was idle for this long may have been closed by the server. */
@@ -94,6 +95,7 @@ take_login_reply(struct server *s, const struct reply *reply)
 		return;
 	f->kind = DENIED;
 	f->connected = true;
+	f->login = reply_is_error(reply, (const char *const[]){ "WRONGPASS", "NOAUTH", "ERR invalid password", NULL });
 	if (strstr(known, text) != NULL)
 		reason_set(&f->reason, "%s", text);
 	else {
@@ -253,18 +255,20 @@ queue_login(struct server *s, const struct command *command)
 static void
 connect_and_log_in(struct server *s)
 {
+	const char *const password = s->url.shared != NULL ? password_to_log_in(s->url.shared, &s->version)
+							   : s->url.password;
 	struct command command;
 
 	s->doubtful = s->ended = false;
-	s->refusal.kind = NO_FAILURE;
+	s->refusal = (struct failure){ .kind = NO_FAILURE };
 	s->parser = parser_new();
 	if (s->parser == NULL)
 		channel_fail(&s->channel, LOCAL, OUT_OF_MEMORY);
-	if (s->url.password[0] != '\0') {
+	if (password[0] != '\0') {
 		command_begin(&command, "AUTH");
 		if (s->url.user[0] != '\0')
 			command_add(&command, s->url.user);
-		command_add(&command, s->url.password);
+		command_add(&command, password);
 		queue_login(s, &command);
 	}
 	if (s->url.db != 0) {
@@ -339,6 +343,12 @@ server_check_idle(struct server *s)
 }
 
 /* -- State ------------------------------------------------------------------ */
+
+bool
+server_wants_login(const struct result *r)
+{
+	return r->reply != NULL ? reply_is_error(r->reply, (const char *const[]){ "NOAUTH", NULL }) : r->failure.login;
+}
 
 bool
 server_was_closed(const struct result *r)

@@ -54,6 +54,7 @@ struct server {
 	int64_t sent_us;	/* when a request was last sent */
 	bool doubtful;		/* the oldest request was sent after the connection had been idle */
 	bool ended;		/* the last connection was established, and is closed now */
+	unsigned int version;	/* of the shared password, that it logged in with */
 
 	/* Set by the owner before server_open(). */
 	struct loop *loop;		   /* tasks are posted there */
@@ -88,6 +89,9 @@ void server_give_up(struct server *, enum channel_state, bool in_time);
  * only after a pause in its use.
  */
 void server_check_idle(struct server *);
+
+/* Was the request refused because the server wants another login? */
+bool server_wants_login(const struct result *);
 
 /* Did the request fail because the server has closed the connection, or accepts none? */
 bool server_was_closed(const struct result *);

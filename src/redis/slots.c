@@ -153,6 +153,8 @@ looked(void *context, int node, const struct result *d)
 		view->state = s->slot[i].said[node].state;
 		view->left_ms = view->state != LOCK_FREE ? s->slot[i].said[node].left_ms : 0;
 	}
+	s->before[node] = answer_before(reply_item(d->reply, 0));
+	s->crowd[node] = answer_crowd(reply_item(d->reply, 0));
 	s->ballot.vote[node] = VOTE_YES;
 }
 
@@ -176,6 +178,7 @@ send_look(struct acquire *t)
 	command_slots(&request, s->names, s->count);
 	command_add(&request, entry_ms > 0 ? t->queue.waiter : "");
 	command_add_number(&request, entry_ms);
+	command_add_number(&request, t->admitted ? 0 : t->args->max_waiters);
 	s->noted = s->noted || entry_ms > 0;
 	nodes_send_all(t->nodes, &request, looked, s);
 }
@@ -234,6 +237,8 @@ look(struct acquire *t, struct err *err)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	s->ballot.closed = clock_now_us() >= w.limit.until_us; /* others were only not waited for */
 	nodes_note_unresponsive(t->nodes, &s->ballot);
+	memcpy(t->before, s->before, sizeof(t->before));
+	memcpy(t->crowd, s->crowd, sizeof(t->crowd));
 	for (i = 0; i < s->count; i++)
 		(void)record_merge(&s->slot[i].record, s->slot[i].said);
 	if (quorum_count(&s->ballot, VOTE_YES) >= quorum_majority(s->ballot.nodes))
@@ -244,23 +249,41 @@ look(struct acquire *t, struct err *err)
 /* -- Waiting ---------------------------------------------------------------- */
 
 /*
- * All slots are held: block at the first node where each holder that a majority names is the holder, or keep the place at
- * such a node.  Returns how long to sleep.
+ * The first node where each holder that a majority names is the holder, or the one of these at which this waiter is blocked
+ * already.  The number of nodes: there is none.
  */
+static int
+queue_node(const struct acquire *t)
+{
+	int i = 0;
+
+	if (t->queue.blocked && !t->nodes->unresponsive[t->queue.node] && agrees(t->slots, t->queue.node))
+		return t->queue.node;
+	while (i < t->nodes->count && !agrees(t->slots, i))
+		i++;
+	return i;
+}
+
+/* All slots are held: see --max-waiters.  False: the error says so. */
+static bool
+admits(struct acquire *t, struct err *err)
+{
+	const int node = queue_node(t);
+
+	(void)holder_error(slots_first(t->slots), t->slots->count, err);
+	return node == t->nodes->count || waitqueue_admits(t, node, err);
+}
+
+/* All slots are held: block at a node, if there is one for it.  Returns how long to sleep. */
 static int64_t
 queue_up(struct acquire *t, unsigned int tries)
 {
 	const struct slots *const s = t->slots;
 	const struct holder *const first = slots_first(s);
 	const uint32_t random = random_u32();
+	const int i = queue_node(t);
 	int64_t pause;
-	int i = 0;
 
-	if (t->queue.blocked && !t->nodes->unresponsive[t->queue.node] && agrees(s, t->queue.node))
-		i = t->queue.node;
-	else
-		while (i < t->nodes->count && !agrees(s, i))
-			i++;
 	if (i < t->nodes->count && waitqueue_join(&t->queue, i) && all_hand_over(s))
 		return lease_wait_queued_us(first->left_ms, random_u32() % (first->waiting + 1), random);
 	if (!t->queue.blocked)
@@ -314,6 +337,8 @@ slots_wait(struct acquire *t, enum attempt_step step, unsigned int tries, struct
 			return ST_OK;
 		if (now >= t->args->wait.until_us || (status == ST_OK && are_kept(s, now, t->args->wait.until_us)))
 			return status == ST_OK ? holder_error(slots_first(s), s->count, err) : status;
+		if (status == ST_OK && !admits(t, err))
+			return ST_HELD;
 		pause = status == ST_OK ? queue_up(t, tries) : lease_wait_held_us(tries, random_u32());
 		if (!waitqueue_sleep(t, clock_sooner(clock_add(now, pause), t->args->wait.until_us), tries))
 			return err_set(err, ST_INTERRUPTED, "interrupted");

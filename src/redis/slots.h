@@ -22,8 +22,9 @@ struct slots {
 		struct record record; /* as the last look saw it */
 		struct holder said[NODES_MAX];
 	} * slot;
-	struct keys *names;   /* of each slot */
-	struct ballot ballot; /* of the look */
+	int64_t before[NODES_MAX], crowd[NODES_MAX]; /* see struct attempt_answer; as the last look saw it */
+	struct keys *names;			     /* of each slot */
+	struct ballot ballot;			     /* of the look */
 	struct node_error error[NODES_MAX];
 };
 

@@ -34,6 +34,8 @@ struct address {
 	char port[6];
 };
 
+struct password;
+
 struct url {
 	enum url_kind kind;
 	struct endpoint endpoint; /* of a server; the caller sets its TLS context before connecting */
@@ -41,6 +43,9 @@ struct url {
 	char service[128]; /* its name, for sentinels */
 	char user[256];
 	char password[512];
+	struct password *shared;	    /* in place of its own, set by the caller; NULL: none */
+	const char *sentinel_user;	    /* for a login of their own at sentinels, set by the caller; "": default */
+	struct password *sentinel_password; /* NULL: they have none, or that of the servers */
 	int db;
 	bool secure;			/* use TLS */
 	bool of_service;		/* a server of a service, which messages must name */

@@ -20,10 +20,12 @@ waitqueue_start(struct acquire *t)
 	q->nodes = t->nodes;
 	q->names = t->slots != NULL ? t->slots->names : &t->names;
 	q->lists = t->slots != NULL ? t->slots->count : 1;
-	if (t->args->wait.until_us == 0)
+	if (t->args->wait.until_us == 0 && !t->args->replace)
 		return true;
 	if (!token_new(self.id))
 		return false;
+	if (t->args->shared)
+		token_share(self.id);
 	(void)snprintf(self.owner, sizeof(self.owner), "%s", t->args->owner);
 	(void)snprintf(self.label, sizeof(self.label), "%s", t->args->label);
 	history_write_waiter(&self, q->waiter);
@@ -77,7 +79,10 @@ unblocked(void *context, int node, const struct result *d)
 		if (strcmp(reply_text(reply_item(d->reply, 0)), q->names[i].sibling[WAKE]) == 0)
 			take_handoff(q, node, i, reply_text(reply_item(d->reply, 1)));
 	}
-	q->broken = q->handoff[0] == '\0';
+	q->invited = reply_items(d->reply) == 2 &&
+	    strcmp(reply_text(reply_item(d->reply, 0)), q->names->sibling[LEAVE]) == 0 &&
+	    strcmp(reply_text(reply_item(d->reply, 1)), "try") == 0;
+	q->broken = q->handoff[0] == '\0' && !q->invited;
 	q->cut = d->reply == NULL && clock_now_us() - q->joined_us < q->nodes->node_timeout_us;
 	q->refused = reply_kind(d->reply) == REPLY_ERROR ? !reply_is_error(d->reply, passing) : q->cut && was_cut;
 	if (q->refused)
@@ -102,6 +107,10 @@ send_leave(struct waitqueue *q, int node, bool blocked)
 
 	command_eval(&request, SCRIPT_LEAVE, q->names, "%s %d", q->waiter, blocked);
 	node_send(q->nodes->node[node], &request, blocked ? replied : NULL, q);
+	if (!q->invites)
+		return;
+	command_eval(&request, SCRIPT_INVITE, q->names, " ");
+	node_send(q->nodes->node[node], &request, NULL, q);
 }
 
 /*
@@ -253,14 +262,14 @@ report_holder(const struct acquire *t, int64_t since_us)
 	if (t->args->waiting == NULL)
 		return CLOCK_NEVER;
 	if (holder == NULL)
-		return t->args->waiting(t->args->context, NULL);
+		return t->args->waiting(t->args->context, NULL, 0);
 	now = *holder;
 	if (now.left_ms >= 0)
 		now.left_ms = now.left_ms > passed_ms ? now.left_ms - passed_ms : 0;
 	if (now.held_ms >= 0)
 		now.held_ms += passed_ms;
 	now.ended_ms += passed_ms;
-	return t->args->waiting(t->args->context, &now);
+	return t->args->waiting(t->args->context, &now, t->queue.blocked ? t->before[t->queue.node] : 0);
 }
 
 /*
@@ -272,7 +281,7 @@ sleep_until(struct acquire *t, int64_t until_us)
 	const int64_t since = clock_now_us();
 	struct wait wait = { since, t->args->wait.interrupt_fd };
 
-	while (t->queue.handoff[0] == '\0' && !t->queue.broken) {
+	while (t->queue.handoff[0] == '\0' && !t->queue.broken && !t->queue.invited) {
 		if (clock_now_us() >= until_us)
 			return true;
 		if (clock_now_us() >= wait.until_us)
@@ -302,12 +311,8 @@ awaited_node(const struct acquire *t)
 	return -1;
 }
 
-/*
- * Wait for the reply of the first node, even if it is slower than others, because all waiters should queue at the same
- * node.  A node that does not reply in time is marked as unresponsive, and not waited for again.  False: interrupted.
- */
-static bool
-await_queue_node(struct acquire *t)
+bool
+waitqueue_await_node(struct acquire *t)
 {
 	struct wait wait = { clock_sooner(t->attempt.deadline_us, t->args->wait.until_us), t->args->wait.interrupt_fd };
 	int node = awaited_node(t);
@@ -332,23 +337,48 @@ waitqueue_last_try_us(const struct acquire *t, enum attempt_step step)
 										   : t->args->wait.until_us;
 }
 
-bool
-waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, const struct err *why)
+/* The first node that named the holder; the number of nodes: none did. */
+static int
+first_node(const struct acquire *t)
 {
+	int i = 0;
+
+	while (i < t->nodes->count && !attempt_held_at(&t->attempt, i))
+		i++;
+	return i;
+}
+
+bool
+waitqueue_admits(struct acquire *t, int node, struct err *err)
+{
+	const int64_t crowd = t->crowd[node];
+
+	t->admitted = t->admitted || crowd == 0 || t->handoff[0] != '\0'; /* that was meant for a waiter */
+	if (!t->admitted)
+		(void)holder_crowded(crowd, t->args->max_waiters, err);
+	return t->admitted;
+}
+
+enum status
+waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, struct err *err)
+{
+	const bool hands_over = waitqueue_hands_over(attempt_holder(&t->attempt));
 	const int64_t last = waitqueue_last_try_us(t, step);
 	int64_t now, wake;
 
-	if (t->args->wait.until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
-	    waitqueue_hands_over(attempt_holder(&t->attempt))) {
-		if (!await_queue_node(t))
-			return false;
-		queue_up(t);
+	if (t->args->wait.until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD) {
+		if (hands_over && !waitqueue_await_node(t))
+			return err_set(err, ST_INTERRUPTED, "interrupted");
+		if (t->queue.handoff[0] == '\0' && !waitqueue_admits(t, first_node(t), err))
+			return ST_HELD;
+		if (hands_over)
+			queue_up(t);
 	}
 	now = clock_now_us();
 	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
-	log_debug(&t->nodes->log, "%s; %s %d ms", why->text,
+	log_debug(&t->nodes->log, "%s; %s %d ms", err->text,
 	    t->queue.blocked ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
-	return waitqueue_sleep(t, wake, tries);
+	return waitqueue_sleep(t, wake, tries) ? ST_OK : err_set(err, ST_INTERRUPTED, "interrupted");
 }
 
 void
@@ -365,6 +395,7 @@ waitqueue_sleep(struct acquire *t, int64_t until_us, unsigned int tries)
 {
 	if (!sleep_until(t, until_us))
 		return false;
+	t->queue.invited = false;
 	if (!t->queue.broken || t->queue.handoff[0] != '\0')
 		return true;
 	/*
@@ -400,10 +431,8 @@ bool
 waitqueue_find_handoff(struct acquire *t)
 {
 	const struct holder *const holder = attempt_holder(&t->attempt);
-	int i = 0;
+	const int i = first_node(t);
 
-	while (i < t->nodes->count && !attempt_held_at(&t->attempt, i))
-		i++;
 	return i < t->nodes->count && waitqueue_hands_over(holder) && holder_has_ended(holder) &&
 	    waitqueue_pop(t, i, 0);
 }

@@ -60,14 +60,17 @@ set_callers_alarm(const struct keepalive *r)
 }
 
 static void
-publish(struct keepalive *r, const struct err *err, bool released, bool renewed, int64_t began_us)
+publish(struct keepalive *r, const struct err *err, const struct renewed *result, bool renewed, int64_t began_us)
 {
 	const bool recovers = renewed && r->state.failed_since_us != 0;
+	const bool asked = renewed && result->asked_by[0] != '\0' && r->state.asked_by[0] == '\0';
 
 	(void)pthread_mutex_lock(&r->mutex);
 	r->state.valid_until_us = r->schedule.valid_until_us;
 	r->state.lost = r->schedule.lost;
-	r->state.released = r->schedule.lost && released;
+	r->state.released = r->schedule.lost && result->released;
+	if (asked)
+		memcpy(r->state.asked_by, result->asked_by, sizeof(result->asked_by));
 	r->state.err = *err;
 	if (recovers)
 		r->state.outage_us = clock_now_us() - r->state.failed_since_us;
@@ -77,7 +80,7 @@ publish(struct keepalive *r, const struct err *err, bool released, bool renewed,
 		r->state.failed_since_us = began_us;
 	set_callers_alarm(r);
 	(void)pthread_mutex_unlock(&r->mutex);
-	if (!renewed || recovers)
+	if (!renewed || recovers || asked)
 		ring(r->news_fd);
 }
 
@@ -112,7 +115,7 @@ renew(struct keepalive *r)
 		lease_lost(&r->schedule);
 	else
 		lease_failed(&r->schedule, now, random_u32());
-	publish(r, &err, renewed.released, status == ST_OK, now);
+	publish(r, &err, &renewed, status == ST_OK, now);
 	if (status == ST_OK && r->backend->service->heal != NULL)
 		lease_hasten(&r->schedule,
 		    r->backend->service->heal(r->backend, &r->lease, r->schedule.valid_until_us,

@@ -23,11 +23,12 @@
  */
 struct keepalive_state {
 	int64_t valid_until_us;
-	bool lost;		 /* a majority says that this token does not hold the lock */
-	bool released;		 /* it was released by its holder, see struct renewed */
-	struct err err;		 /* why the last round failed; "" if it succeeded */
-	int64_t failed_since_us; /* when the first of the failed rounds began; 0: the last round succeeded */
-	int64_t outage_us;	 /* how long the last failures took until a round succeeded */
+	bool lost;		      /* a majority says that this token does not hold the lock */
+	bool released;		      /* it was released by its holder, see struct renewed */
+	char asked_by[OWNER_MAX + 1]; /* who asked the holder to end; "": nobody has */
+	struct err err;		      /* why the last round failed; "" if it succeeded */
+	int64_t failed_since_us;      /* when the first of the failed rounds began; 0: the last round succeeded */
+	int64_t outage_us;	      /* how long the last failures took until a round succeeded */
 };
 
 /* Private, but for what is said to be for the caller. */
@@ -42,7 +43,7 @@ struct keepalive {
 	/* Opened with the thread, which most short commands never need: */
 	int alarm;   /* the thread's clock; -1: none yet */
 	int stop_fd; /* to the thread */
-	int news_fd; /* for the caller: readable when a renewal has failed, or one has succeeded after that */
+	int news_fd; /* for the caller: readable when a renewal has failed, one has succeeded after that, or somebody asks */
 	pthread_mutex_t mutex;
 	/* under the mutex: */
 	struct keepalive_state state;

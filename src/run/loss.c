@@ -32,7 +32,10 @@ add_restarts(const struct record *r, const struct lease *lease, struct text *tex
 enum status
 loss_explain(struct backend *backend, const struct lease *lease, struct loss *loss, struct err *err)
 {
-	const struct look_args args = { LOOK_STATE, 1, { CLOCK_NEVER, loss->interrupt_fd }, lease->token };
+	const struct look_args args = { .what = LOOK_STATE,
+		.count = 1,
+		.wait = { CLOCK_NEVER, loss->interrupt_fd },
+		.lost = lease->token };
 	struct text text = text_in(err->text, sizeof(err->text));
 	struct record *const r = calloc(1, sizeof(*r));
 	const struct holder *h;

@@ -18,7 +18,7 @@ lease_due_us(const struct policy *p, int64_t valid_until_us)
 static enum policy_order
 lose(struct policy *p, int64_t valid_until_us, int64_t now_us)
 {
-	const bool ended_before = p->why == ST_MAX_RUN;
+	const bool ended_before = p->why != ST_OK;
 	const int64_t kill_at = clock_sooner(clock_add(now_us, p->margin_us), valid_until_us);
 
 	p->why = ST_LOST;
@@ -44,9 +44,9 @@ policy_next(struct policy *p, int64_t valid_until_us, bool lost, int64_t now_us)
 	}
 	if (!p->only_warn && p->why != ST_LOST && ends)
 		order = lose(p, valid_until_us, now_us);
-	else if (p->why == ST_OK && now_us >= p->max_run_at_us) {
-		p->why = ST_MAX_RUN;
-		p->kill_at_us = p->kill_after_us > 0 ? clock_add(now_us, p->kill_after_us) : CLOCK_NEVER;
+	else if (p->why == ST_OK && ((p->asked && !p->only_warn) || now_us >= p->max_run_at_us)) {
+		p->why = now_us >= p->max_run_at_us ? ST_MAX_RUN : ST_ASKED;
+		p->kill_at_us = p->kill_after_us > 0 && !p->no_kill ? clock_add(now_us, p->kill_after_us) : CLOCK_NEVER;
 		order = POLICY_TERM;
 	}
 	p->killed = p->why != ST_OK && now_us >= p->kill_at_us;
@@ -64,5 +64,7 @@ policy_due_us(const struct policy *p, int64_t valid_until_us)
 bool
 policy_done(const struct policy *p, int64_t valid_until_us, bool lost, int64_t now_us)
 {
-	return p->killed || p->warned || (p->no_kill && p->why == ST_LOST && (lost || now_us >= valid_until_us));
+	const bool over = lost || now_us >= valid_until_us;
+
+	return p->warned || (p->killed && (p->why == ST_LOST || over)) || (p->no_kill && p->why == ST_LOST && over);
 }

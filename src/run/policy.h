@@ -11,7 +11,8 @@
  *
  * The command gets the first signal early enough that SIGKILL, if necessary, is also sent before the lease ends.  If a
  * majority has denied the lock, it gets the first signal at once.  If the lease has already ended, because the host was
- * suspended or dlock was stopped, it gets SIGKILL at once.  --max-run ends a command in the same way, at its own time.
+ * suspended or dlock was stopped, it gets SIGKILL at once.  --max-run ends a command in the same way, at its own time, and
+ * so does somebody who asks for it; the lock is held meanwhile.
  */
 enum policy_order {
 	POLICY_WAIT, /* nothing to do until policy_due_us() */
@@ -22,14 +23,16 @@ enum policy_order {
 
 struct policy {
 	/* set by the caller, once */
-	int64_t margin_us;     /* from the first signal to the end of the lease */
-	int64_t kill_after_us; /* from the first signal of --max-run to SIGKILL; 0: no SIGKILL, as in timeout(1) */
+	int64_t margin_us; /* from the first signal to the end of the lease */
+	int64_t
+	    kill_after_us; /* from the first signal to SIGKILL while the lock is held; 0: no SIGKILL, as in timeout(1) */
 	int64_t max_run_at_us; /* CLOCK_NEVER: no limit */
 	bool only_warn;
 	bool no_kill; /* the first signal only */
+	bool asked;   /* somebody asks the holder to end; may be set at any time */
 
 	/* the state; zero at first */
-	enum status why; /* the command is ended: ST_LOST, ST_MAX_RUN; ST_OK: it is not */
+	enum status why; /* the command is ended: ST_LOST, ST_MAX_RUN, ST_ASKED; ST_OK: it is not */
 	bool killed;
 	bool warned; /* the lock is lost, but the command continues */
 	int64_t kill_at_us;

@@ -181,7 +181,7 @@ report_end(struct supervisor *s, enum policy_order order, pid_t forbidden)
 	const struct keeping *k = s->plan->keeping;
 	const char *const why = s->state.lost ? "lock is lost" : "lease could not be renewed",
 			  *const error = s->state.err.text;
-	char reason[sizeof(struct err) + 64], name[SIGNAL_NAME_SIZE], length[LENGTH_SIZE];
+	char reason[sizeof(struct err) + 64], name[SIGNAL_NAME_SIZE], length[LENGTH_SIZE], shown[OWNER_MAX + 1];
 
 	s->forbidden = forbidden;
 	(void)sigfillset(&s->not_sent);
@@ -192,6 +192,11 @@ report_end(struct supervisor *s, enum policy_order order, pid_t forbidden)
 			    length, (long)forbidden);
 		else
 			WARN(s, "the command has run for %s (--max-run); ending it", length);
+		return;
+	}
+	if (s->policy.why == ST_ASKED && order != POLICY_WARN) {
+		WARN(s, "asked to end by %s; ending %s", text_quote(s->state.asked_by, shown, sizeof(shown)),
+		    k != NULL ? "the process" : "the command");
 		return;
 	}
 	(void)snprintf(reason, sizeof(reason), "the %s%s%s", why, error[0] != '\0' ? ": " : "", error);
@@ -205,6 +210,20 @@ report_end(struct supervisor *s, enum policy_order order, pid_t forbidden)
 		WARN(s, "%s; sent %s to process %ld", reason,
 		    signals_name(order == POLICY_KILL ? SIGKILL : s->plan->first_signal, name), (long)k->process->pid);
 	start_hook(s, reason);
+}
+
+/* Somebody asks the holder to end: the policy decides.  With --on-lost warn it declines, which is said once. */
+static void
+heed_request(struct supervisor *s)
+{
+	const bool new = s->state.asked_by[0] != '\0' && !s->policy.asked;
+	char shown[OWNER_MAX + 1];
+
+	s->policy.asked = s->policy.asked || new;
+	if (new && s->plan->only_warn)
+		WARN(s, "asked to end by %s; the %s continues (--on-lost warn)",
+		    text_quote(s->state.asked_by, shown, sizeof(shown)),
+		    s->plan->keeping != NULL ? "process" : "command");
 }
 
 /* An outage that ends before the lease does would leave no trace otherwise. */
@@ -406,6 +425,7 @@ proceed(struct supervisor *s)
 	keepalive_read(&s->keepalive, &s->state);
 	if (is_over(s))
 		return false;
+	heed_request(s);
 	obey_clock(s);
 	report_outage(s);
 	return !is_over(s);
@@ -527,7 +547,11 @@ start_command(struct supervisor *s, struct err *err)
 const char *
 supervised_outcome(enum status status)
 {
-	return status == ST_OK ? "ran" : status == ST_LOST ? "lost" : status == ST_MAX_RUN ? "max-run" : "exec-failed";
+	return status == ST_OK	   ? "ran"
+	    : status == ST_LOST	   ? "lost"
+	    : status == ST_MAX_RUN ? "max-run"
+	    : status == ST_ASKED   ? "asked"
+				   : "exec-failed";
 }
 
 /* For how long the lock is kept after the command; *kept_by: by which option, if not --min-hold. */
@@ -562,7 +586,7 @@ static void
 write_outcome(const struct supervisor *s, enum status status, int ended, char outcome[LENGTH_SIZE])
 {
 	if (s->plan->keeping != NULL) /* how that process ends is not known */
-		(void)snprintf(outcome, LENGTH_SIZE, "%s -", status == ST_LOST ? "lost" : "released");
+		(void)snprintf(outcome, LENGTH_SIZE, "%s -", status == ST_OK ? "released" : supervised_outcome(status));
 	else
 		(void)snprintf(outcome, LENGTH_SIZE, "%s %d", supervised_outcome(status),
 		    ended < 0		     ? (int)status
@@ -589,6 +613,8 @@ release_lock(struct supervisor *s, enum status status, struct supervised *result
 
 	write_outcome(s, status, result->status, outcome);
 	lease.outcome = outcome;
+	if (status == ST_ASKED)
+		lease.by = memcpy(result->asked_by, s->state.asked_by, sizeof(result->asked_by));
 	for (;; lease.again = true) {
 		left = started ? keep_us(s, status, &lease.kept_by) : 0;
 		released = plan->backend->service->release(plan->backend, &lease, left > 0 ? (left + 999) / 1000 : 0,

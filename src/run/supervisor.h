@@ -42,14 +42,15 @@ struct supervision {
 	const char *shown_key;	  /* for messages */
 	bool foreground;	  /* the command stays in the process group of dlock */
 	int first_signal;	  /* for --max-run and a lost lock */
-	int64_t kill_after_us;	  /* from first_signal to SIGKILL; 0: never after --max-run, at once for a lost lock */
-	bool no_kill;		  /* never send SIGKILL */
-	int64_t max_run_us;	  /* 0: no limit */
-	int64_t min_hold_us;	  /* the lock is kept so long, however the command ends; 0: none */
-	int64_t once_per_us;	  /* the same, only if the command succeeds: exit status 0, in time; 0: none */
-	bool records;		  /* the history gets how it ended */
-	bool only_warn;		  /* do not end the command when the lock is lost */
-	const char *exec_on_lost; /* for sh -c when the lock is lost; NULL: nothing */
+	int64_t
+	    kill_after_us;  /* from first_signal to SIGKILL; 0: never while the lock is held, at once for a lost lock */
+	bool no_kill;	    /* never send SIGKILL */
+	int64_t max_run_us; /* 0: no limit */
+	int64_t min_hold_us;	    /* the lock is kept so long, however the command ends; 0: none */
+	int64_t once_per_us;	    /* the same, only if the command succeeds: exit status 0, in time; 0: none */
+	bool records;		    /* the history gets how it ended */
+	bool only_warn;		    /* do not end the command when the lock is lost, or somebody asks */
+	const char *exec_on_lost;   /* for sh -c when the lock is lost; NULL: nothing */
 	const char *hook_directory; /* in which that runs; NULL, or it is gone: that of dlock */
 	struct signals *signals;
 	struct log log;
@@ -60,18 +61,19 @@ struct supervised {
 	int status;		/* of the command, as from wait(2); -1: it was not started */
 	bool ended_by_terminal; /* by ^C or ^\: dlock must die of the same signal */
 	int64_t held_us;
-	struct holder holder; /* after a loss: who holds the lock now; token "": nobody, or unknown */
+	char asked_by[OWNER_MAX + 1]; /* ST_ASKED: who asked */
+	struct holder holder;	      /* after a loss: who holds the lock now; token "": nobody, or unknown */
 };
 
 /*
  * Returns when the command and its process group have ended and the lock has been released.  ST_OK: it has ended by
- * itself, see the result.  ST_LOST: the lock was lost; ST_MAX_RUN: dlock has ended it for that; both have been said, and
- * err is empty.  Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM if
+ * itself, see the result.  ST_LOST: the lock was lost; ST_MAX_RUN, ST_ASKED: dlock has ended it for that; each has been said,
+ * and err is empty.  Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM if
  * the lease had nearly ended), and the lock has been released as well.  A failed release is a notice, not an error.
  */
 enum status supervise(const struct supervision *, struct supervised *, struct err *);
 
-/* What the history and reports call it: "ran", "lost", "max-run", "exec-failed". */
+/* What the history and reports call it: "ran", "lost", "max-run", "asked", "exec-failed". */
 const char *supervised_outcome(enum status);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "net/password.h"
 #include "net/tls.h"
 
 /* -- Errors ----------------------------------------------------------------- */
@@ -127,11 +128,14 @@ zk_open(const struct service_config *config, struct backend **backend, struct er
 	z->log = config->log;
 	z->node_timeout_us = config->node_timeout_ms * 1000;
 	status = zk_url_parse(config->url[0], &z->url, err);
-	if (z->url.password[0] == '\0')
-		(void)snprintf(z->url.password, sizeof(z->url.password), "%s", config->password);
+	if (z->url.password[0] == '\0' && config->password->text[0] != '\0') {
+		z->url.shared = config->password;
+		(void)snprintf(z->url.password, sizeof(z->url.password), "%s", config->password->text);
+	}
 	if (status == ST_OK && z->url.user[0] != '\0' && z->url.password[0] == '\0')
 		status = err_set(err, ST_USAGE,
-		    "the user of %s has no password; use --password-file or DLOCK_PASSWORD, or remove the user",
+		    "the user of %s has no password; use --password-file, --password-command or DLOCK_PASSWORD, or "
+		    "remove the user",
 		    z->url.name);
 	if (status == ST_OK && z->url.secure)
 		status = tls_open(config->tls, &z->tls, err);
@@ -165,6 +169,14 @@ is_token(const char *text)
 	return zk_token_read(text, &token);
 }
 
+static bool
+is_shared(const char *text)
+{
+	struct zk_token token;
+
+	return zk_token_read(text, &token) && token.shared;
+}
+
 const struct service zk_service = {
 	.name = "ZooKeeper",
 	.forms = "zk://[user:password@]host[:port],...[/path], zks:// (TLS)",
@@ -172,7 +184,9 @@ const struct service zk_service = {
 	.check_url = check_url,
 	.token_valid = is_token,
 	.token_length = ZK_TOKEN_LENGTH,
+	.token_shared = is_shared,
 	.fixed_ttl = true,
+	.slot_key = zk_slot_key,
 	.open = zk_open,
 	.acquire = zk_acquire,
 	.renew = zk_renew,
@@ -182,6 +196,7 @@ const struct service zk_service = {
 	.look = zk_look,
 	.list = zk_list,
 	.break_holder = zk_break,
+	.ask = zk_ask,
 	.probe = zk_probe,
 	.doctor = zk_doctor,
 	.close = zk_close,

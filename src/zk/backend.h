@@ -19,6 +19,8 @@ struct zk_backend {
 	struct session session, look; /* the second one only looks */
 	char server_name[ZK_SERVERS_MAX][ZK_SERVER_SIZE];
 	struct entry entry; /* of the lock that the session holds or waits for */
+	struct entry mutex; /* of the slots, while one is waited for */
+	bool asked;	    /* a renewal has said that somebody asks the holder to end */
 };
 
 /*
@@ -38,10 +40,13 @@ enum status zk_error(const struct zk_backend *, enum zk_code, struct err *);
 /* -- Steps of operations ---------------------------------------------------- */
 
 /*
- * Read the reply to getData of a contender's node, or NULL for one that we may not read: the holder, and *made_ms, when
- * the node was made by the clock of the leader.  False: the reply is malformed.
+ * Read the reply to getData of a contender's node, or NULL for one that we may not read: the holder; *made_ms, when the
+ * node was made by the clock of the leader; if it is not NULL, the number of the slot.  False: the reply is malformed.
  */
-bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int64_t *made_ms);
+bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int64_t *made_ms, int64_t *slot);
+
+/* So many entries hold the lock together, if they are readers. */
+void zk_hold_together(struct holder *, const char *name, int64_t holders);
 
 /*
  * A session that only looks: z->look, which is made if there is none, and serves the next look, too.  Call zk_look_end()
@@ -56,8 +61,18 @@ bool zk_is_unguarded(struct session *, const char *lock, const struct wait *);
 /* The owner of a lock that is not ours any more.  OWNED_NO_MORE: ours is only kept. */
 enum ownership zk_look_owner(struct zk_backend *, const char *key);
 
+/* Who asks the client of a node to end. */
+struct zk_request {
+	const char *by;
+	bool to_waiter; /* only if that client replaces others, too, and waits */
+};
+
+/* Note it in the data of the node, if that is dlock's.  ZK_NO_NODE: it is gone, or the lock is only kept. */
+enum zk_code zk_ask_node(struct session *, const char *path, const struct zk_request *, const struct wait *);
+
 /* -- The operations --------------------------------------------------------- */
 
+enum status zk_slot_key(const char *key, size_t prefix, int slot, char name[KEY_MAX + 1], struct err *);
 enum status zk_acquire(struct backend *, const struct acquire_args *, struct lease *, struct err *);
 enum status zk_renew(struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *);
 int zk_alert_fd(struct backend *);
@@ -65,8 +80,9 @@ bool zk_alerted(struct backend *);
 enum status zk_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 /* Of the history only who waits: ZooKeeper keeps none. */
 enum status zk_look(struct backend *, const struct look_args *, struct record *, struct err *);
-enum status zk_list(struct backend *, const char *pattern, const struct wait *, struct names *, struct err *);
+enum status zk_list(struct backend *, const char *pattern, const struct look_args *, struct names *, struct err *);
 enum status zk_break(struct backend *, const struct break_args *, enum ownership *, struct err *);
+enum status zk_ask(struct backend *, const struct break_args *, enum ownership *, struct err *);
 int zk_probe(struct backend *, struct probed *);
 enum status zk_doctor(struct backend *, struct findings *, struct err *);
 

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "zk/backend.h"
 
+#define NOT_REPORTED "the server does not report it"
+
 enum {
 	ROUNDS = 3 /* the shortest time of so many new connections is that of an answer */
 };
@@ -207,7 +209,7 @@ judge_members(struct findings *r, int64_t members)
 {
 	r->check = "ensemble";
 	if (members < 0)
-		finding_add(r, GRADE_WARN, "allow reading /zookeeper/config to this user", "unknown");
+		finding_add(r, GRADE_UNKNOWN, "allow reading /zookeeper/config to this user", NOT_REPORTED);
 	else if (members <= 1)
 		finding_add(r, GRADE_WARN, "use three or five servers", "one server");
 	else if (members % 2 != 0 && r->nodes < (int)(members / 2 + 1))
@@ -276,12 +278,15 @@ zk_doctor_judge(const struct zk_facts *f, struct findings *r)
 		alone = strcmp(server->role, "standalone") == 0;
 		fits = r->ttl_ms >= server->ttl_least_ms && r->ttl_ms <= server->ttl_most_ms;
 		r->check = "version";
-		finding_add(r, version ? GRADE_OK : GRADE_WARN, whitelist, "%s%s", version ? "ZooKeeper " : "",
-		    version ? server->version : "unknown");
+		finding_add(r, version ? GRADE_OK : GRADE_UNKNOWN, whitelist, "%s%s", version ? "ZooKeeper " : "",
+		    version ? server->version : NOT_REPORTED);
 		r->check = "role";
-		finding_add(r, role && !alone ? GRADE_OK : GRADE_WARN,
+		finding_add(r,
+		    !role	? GRADE_UNKNOWN
+			: alone ? GRADE_WARN
+				: GRADE_OK,
 		    alone ? "use three or five servers: locks need this one server" : whitelist, "%s%s",
-		    role ? server->role : "unknown", alone ? ", no ensemble" : "");
+		    role ? server->role : NOT_REPORTED, alone ? ", no ensemble" : "");
 		r->check = "leases"; /* which lengths it grants */
 		finding_add(r, fits ? GRADE_OK : GRADE_WARN,
 		    "use another --ttl, or change minSessionTimeout and maxSessionTimeout", "from %s to %s",

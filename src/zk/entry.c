@@ -11,11 +11,26 @@
 #define PARENT_TRIES 8		       /* an empty container may be removed before we use it */
 #define WRITES_MAX 8		       /* other holds may change the data between our read and our write */
 
-/* Curator's InterProcessMutex and go-zookeeper, kazoo's Lock, the writer of Curator's InterProcessReadWriteLock. */
-static const char *const kinds[] = { "-lock-", "-__lock__", "-__WRIT__" };
-enum {
-	NODES = sizeof(kinds) / sizeof(kinds[0])
+#define NODES_MOST 3
+
+/* The names of the nodes. */
+static const char *const names_of[][NODES_MOST] = {
+	/* Curator's InterProcessMutex and go-zookeeper, kazoo's Lock, the writer of Curator's InterProcessReadWriteLock. */
+	[ENTRY_LOCK] = { "-lock-", "-__lock__", "-__WRIT__" },
+	/* The readers of Curator's InterProcessReadWriteLock and of kazoo. */
+	[ENTRY_READER] = { "-__READ__", "-__rlock__" },
+	[ENTRY_LEASE] = { "-lease-" },
 };
+
+static int
+node_count(const struct entry *e)
+{
+	int count = 1;
+
+	while (count < NODES_MOST && names_of[e->kind][count] != NULL)
+		count++;
+	return count;
+}
 
 /* The path of one of the nodes.  Their numbers are consecutive. */
 static void
@@ -23,16 +38,21 @@ node_path(const struct entry *e, int node, char path[PATH_SIZE])
 {
 	const int32_t number = (int32_t)((uint32_t)e->token.number + (uint32_t)node);
 
-	(void)snprintf(path, PATH_SIZE, "%s/%s%s%010" PRId32, e->lock, e->name, kinds[node], number);
+	(void)snprintf(path, PATH_SIZE, "%s/%s%s%010" PRId32, e->lock, e->name, names_of[e->kind][node], number);
 }
 
 void
 entry_init(struct entry *e, struct session *s, const char *key, const struct zk_token *token)
 {
+	int slot;
+
 	memset(e, 0, sizeof(*e));
 	e->session = s;
 	e->token = *token;
 	path_of_key(s->url->chroot, key, e->lock);
+	slot = path_cut_slot(e->lock, strlen(s->url->chroot));
+	e->kind = slot >= 0 ? ENTRY_LEASE : token->shared ? ENTRY_READER : ENTRY_LOCK;
+	e->slot = slot > 0 ? slot : 0;
 	memcpy(e->name, "_c_", 3);
 	zk_uuid_write(token->uuid, e->name + 3);
 	if (token->session.id != 0)
@@ -62,7 +82,7 @@ entry_put_write(struct entry *e)
 
 /*
  * Take the reply to a request about the lock node: to a read, with data, or to another one.  ZK_OK: the data is known.
- * Data that is not dlock's is read as empty.  ZK_NO_NODE: the node is gone, or is not of our session.
+ * Data that is not dlock's is read as empty.  ZK_NO_NODE: the node is gone, or is not of our session or slot.
  */
 static enum zk_code
 take(struct entry *e, int32_t xid, bool data, const struct wait *wait)
@@ -82,7 +102,7 @@ take(struct entry *e, int32_t xid, bool data, const struct wait *wait)
 	stat = wire_get_stat(&body);
 	if (body.bad || stat.czxid <= 0 || stat.czxid >= FENCE_LIMIT)
 		return ZK_SYSTEM_ERROR;
-	if (stat.owner != e->session->granted.id)
+	if (stat.owner != e->session->granted.id || (data && e->slot > 0 && e->metadata.slot != e->slot))
 		return ZK_NO_NODE;
 	e->fence = stat.czxid;
 	e->version = stat.version;
@@ -113,7 +133,7 @@ entry_write(struct entry *e, const struct wait *wait)
 	struct session *const s = e->session;
 
 	(void)entry_put_write(e);
-	(void)session_put_watch(s, &s->ours, e->path);
+	(void)session_put_watch(s, &s->ours, WIRE_EXISTS, e->path);
 	e->version++;
 	e->known = true;
 	return session_send(s, wait);
@@ -135,7 +155,7 @@ write_behind(struct entry *e, const struct wait *wait)
 		known = e->known;
 		xid = known ? entry_put_write(e) : session_put_path(s, WIRE_GET_DATA, e->path);
 		if (known)
-			(void)session_put_watch(s, &s->ours, e->path);
+			(void)session_put_watch(s, &s->ours, WIRE_EXISTS, e->path);
 		code = session_send(s, wait);
 		if (code == ZK_OK)
 			code = take(e, xid, !known, wait);
@@ -186,11 +206,16 @@ take_place(struct entry *e, int32_t xid, const struct wait *wait)
 		ours = queue_find(&queue, e->name);
 		(void)queue_number(queue.at[ours], strlen(queue.at[ours]), &number);
 		set_number(e, number);
-		p->waiting = (int64_t)queue_entries(&queue, queue.count) - 1;
-		before = queue_before(&queue, ours);
-		p->first = before == QUEUE_NOBODY;
-		p->second = queue_entries(&queue, ours) == 1;
-		if (!p->first &&
+		p->holders = (int64_t)queue_entries(&queue, queue_holders(&queue));
+		p->waiting = (int64_t)queue_entries(&queue, queue.count) - p->holders;
+		before = queue_before(&queue, ours, e->kind == ENTRY_READER);
+		p->first = e->kind == ENTRY_LEASE ? p->holders + p->waiting <= e->room : before == QUEUE_NOBODY;
+		p->second = e->kind == ENTRY_READER ? queue_writers(&queue, ours) == 1
+						    : e->kind == ENTRY_LOCK && queue_entries(&queue, ours) == 1;
+		p->ahead = p->first || e->kind == ENTRY_LEASE
+		    ? 0
+		    : (int64_t)queue_entries(&queue, ours) - (e->room == 0 ? p->holders : 0);
+		if (before != QUEUE_NOBODY &&
 		    (!queue_path(&queue, before, e->lock, p->before) || !queue_path(&queue, 0, e->lock, p->head)))
 			code = ZK_SYSTEM_ERROR;
 	}
@@ -210,8 +235,9 @@ entry_find(struct entry *e, const struct wait *wait)
 		(void)session_put_path(s, WIRE_SYNC, e->lock);
 	}
 	if (e->path[0] != '\0')
-		stat = session_put_watch(s, &s->ours, e->path);
-	list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock);
+		stat = session_put_watch(s, &s->ours, WIRE_EXISTS, e->path);
+	list = e->kind == ENTRY_LEASE ? session_put_watch(s, &s->before, WIRE_GET_CHILDREN2, e->lock)
+				      : session_put_path(s, WIRE_GET_CHILDREN2, e->lock);
 	code = session_send(s, wait);
 	if (code == ZK_OK && stat != 0)
 		code = take(e, stat, false, wait);
@@ -258,20 +284,44 @@ make_parents(struct entry *e, const struct wait *wait)
 	return code == ZK_NO_AUTH ? ZK_FORBIDDEN : code;
 }
 
+/* Add the deletes of the nodes to a transaction, the first with this version. */
+static void
+put_deletes(struct entry *e, int32_t version)
+{
+	char path[PATH_SIZE];
+	struct wire_request node = { .op = WIRE_DELETE, .path = path, .argument = version };
+	int i;
+
+	for (i = 0; i < node_count(e); i++) {
+		node_path(e, i, path);
+		wire_multi_put(&e->session->out, &node);
+		node.argument = -1;
+	}
+}
+
 int32_t
 entry_put_delete(struct entry *e)
 {
 	struct session *const s = e->session;
-	char path[PATH_SIZE];
-	struct wire_request node = { .op = WIRE_DELETE, .path = path, .argument = e->version };
-	int i;
 
 	wire_begin_request(&s->out, ++s->xid, WIRE_MULTI);
-	for (i = 0; i < NODES; i++) {
-		node_path(e, i, path);
-		wire_multi_put(&s->out, &node);
-		node.argument = -1;
-	}
+	put_deletes(e, e->version);
+	wire_multi_end(&s->out);
+	return s->xid;
+}
+
+int32_t
+entry_put_move(struct entry *e, struct entry *from)
+{
+	struct session *const s = e->session;
+	char data[METADATA_SIZE];
+	struct wire_request node = { .op = WIRE_SET_DATA, .path = e->path, .data = data, .argument = e->version };
+
+	e->known = false;
+	metadata_write(&e->metadata, data);
+	wire_begin_request(&s->out, ++s->xid, WIRE_MULTI);
+	wire_multi_put(&s->out, &node);
+	put_deletes(from, -1);
 	wire_multi_end(&s->out);
 	return s->xid;
 }
@@ -296,8 +346,8 @@ add(struct entry *e, const struct wait *wait)
 	e->metadata.ttl_ms = s->granted.length_ms;
 	metadata_write(&e->metadata, data);
 	wire_begin_request(&s->out, ++s->xid, WIRE_MULTI);
-	for (i = 0; i < NODES; i++) {
-		(void)snprintf(name, sizeof(name), "%s/%s%s", e->lock, e->name, kinds[i]);
+	for (i = 0; i < node_count(e); i++) {
+		(void)snprintf(name, sizeof(name), "%s/%s%s", e->lock, e->name, names_of[e->kind][i]);
 		wire_multi_put(&s->out, &node);
 		node.data = e->metadata.owner;
 	}
@@ -316,7 +366,7 @@ add(struct entry *e, const struct wait *wait)
 	code = take_place(e, list, wait);
 	if (code != ZK_OK)
 		return code;
-	watch = session_put_watch(s, &s->ours, e->path);
+	watch = session_put_watch(s, &s->ours, WIRE_EXISTS, e->path);
 	code = session_send(s, wait);
 	return code == ZK_OK ? take(e, watch, false, wait) : code;
 }

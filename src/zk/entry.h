@@ -12,31 +12,44 @@
 /*
  * Our entry in the queue of a lock: ephemeral sequential nodes, which one transaction creates below the node of the
  * KEY.  The first is the lock node.  The others have the names that other libraries look for.
+ *
+ * The entry of a slot is a lease: one node below KEY/leases, see slots.h.
  */
+enum entry_kind {
+	ENTRY_LOCK,
+	ENTRY_READER,
+	ENTRY_LEASE
+};
+
 struct entry {
-	struct session *session;	      /* that it belongs to */
-	struct zk_token token;		      /* the UUID, the number of the lock node, which of its holds is ours */
-	char lock[PATH_LOCK_SIZE];	      /* the node of the KEY */
+	enum entry_kind kind;
+	int slot;		   /* the number of its slot; 0: none, or it is not chosen yet */
+	int room;		   /* of slots: a lease waits until there are no more than so many; 0: no slots */
+	struct session *session;   /* that it belongs to */
+	struct zk_token token;	   /* the UUID, the number of the lock node, which of its holds is ours */
+	char lock[PATH_LOCK_SIZE]; /* the node of the KEY */
 	char name[QUEUE_ENTRY_LENGTH + 1];    /* "_c_UUID" */
 	char path[PATH_SIZE];		      /* of the lock node; "": it has none yet */
 	int64_t fence;			      /* its czxid; 0: unknown */
 	struct metadata metadata;	      /* its data */
 	char added[METADATA_HOLD_LENGTH + 1]; /* a hold that a proof adds to it; "": none */
 	struct place {
-		bool first;		/* it is the first in the queue */
-		bool second;		/* exactly one entry is before it */
-		char before[PATH_SIZE]; /* the first node of the nearest entry before it */
+		bool first;		/* it is the first in the queue; of a lease: there is room for it */
+		bool second;		/* it is the first when the entry that it waits for has gone */
+		char before[PATH_SIZE]; /* the first node of that entry: the nearest, for a reader of a writer */
 		char head[PATH_SIZE];	/* the first node of the first entry */
+		int64_t holders;	/* the number of entries that hold the lock */
 		int64_t waiting;	/* the number of waiters */
+		int64_t ahead;		/* those of them that are before it */
 	} place;
 	/* The metadata and this version are those of the node, as far as we know.  A write replaces only what we know. */
 	bool known;
-	/* Private. */
 	int32_t version;
+	/* Private. */
 	bool unsure; /* the last reply was lost: the nodes may have been made */
 };
 
-/* The entry of a token for a KEY; if the token has no session, it has no number yet. */
+/* The entry of a token for a KEY, or for a slot; if the token has no session, it has no number yet. */
 void entry_init(struct entry *, struct session *, const char *key, const struct zk_token *);
 
 /* -- The place in the queue ------------------------------------------------- */
@@ -50,12 +63,15 @@ enum zk_code entry_join(void *entry, const struct wait *);
 
 /*
  * Look for the place of the entry again; with a new connection if there is none.  ZK_OK: the lock node is watched.
- * ZK_NO_NODE: the entry is gone.
+ * ZK_NO_NODE: the entry is gone.  If it is a lease, s->before watches for changes of the leases from now on.
  */
 enum zk_code entry_find(struct entry *, const struct wait *);
 
 /* Put the transaction that deletes the nodes, if the data of the lock node has not changed.  Returns its xid. */
 int32_t entry_put_delete(struct entry *);
+
+/* Put the one that writes the metadata of an entry, and deletes the nodes of another one of its session. */
+int32_t entry_put_move(struct entry *, struct entry *from);
 
 /* -- The data of the lock node ---------------------------------------------- */
 

@@ -10,6 +10,8 @@
 #define REPORTS_US 1200000 /* half a tick, which is mostly 2 s long, and a little */
 #define TRIES_MAX 16	   /* other holds may change the data between our read and our write */
 
+static const struct wait forever = { CLOCK_NEVER, -1 };
+
 /* -- Renewing ---------------------------------------------------------------- */
 
 enum status
@@ -44,6 +46,8 @@ zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit,
 	renewed->sent_us = z->session.connected_us;
 	renewed->valid_until_us = z->session.valid_until_us;
 	renewed->ownership = OWNED;
+	memcpy(renewed->asked_by, z->entry.metadata.asked_by, sizeof(renewed->asked_by));
+	z->asked = renewed->asked_by[0] != '\0';
 	return ST_OK;
 }
 
@@ -57,7 +61,7 @@ zk_alert_fd(struct backend *backend)
 
 /*
  * The data of the lock node changes when another process enters the lock again.  That is no reason to renew, but the
- * watch must be set again.
+ * watch must be set again.  It also changes when somebody asks the holder to end, which the next renewal reports.
  *
  * The end of the connection means nothing either, but without one a break is not noticed, so a renewal makes a new one.
  * If the lock was entered again, another process renews the session as well, and each renewal ends the connection of
@@ -68,15 +72,18 @@ zk_alerted(struct backend *backend)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct session *const s = &z->session;
-	const struct wait at_once = { 0, -1 };
+	struct entry read = z->entry; /* what a renewal writes stays what it knows */
+	struct wait round;
 	enum zk_code code = session_poll(s);
 
+	read.known = false;
 	if (code == ZK_OK && s->ours.event == WIRE_EVENT_CHANGED) {
-		(void)session_put_watch(s, &s->ours, z->entry.path);
-		code = session_send(s, &at_once);
+		round = session_limit(s, &forever);
+		(void)session_put_watch(s, &s->ours, WIRE_EXISTS, z->entry.path);
+		code = entry_read(&read, &round);
 	}
 	if (code == ZK_OK)
-		return s->ours.event != 0;
+		return s->ours.event != 0 || (read.known && !z->asked && read.metadata.asked_by[0] != '\0');
 	session_disconnect(s);
 	return metadata_holds(&z->entry.metadata) == 1;
 }
@@ -275,11 +282,32 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 
 /* -- Breaking --------------------------------------------------------------- */
 
-static const struct wait forever = { CLOCK_NEVER, -1 };
-
-/* Delete the first entry if its first node is the one that was looked at, as its number tells, which never comes again. */
+/*
+ * Find the first node of the entry of the holder that was looked at, as its number tells, which never comes again.  It is
+ * the first entry, or for a slot any of the leases.  ZK_NO_NODE: it is gone.
+ */
 static enum zk_code
-delete_head(struct session *s, const struct break_args *args, const char *lock, const char *record, int32_t version)
+find_holder(struct session *s, const struct names *q, const struct break_args *args, char *lock, size_t *holder)
+{
+	const size_t end = path_cut_slot(lock, strlen(s->url->chroot)) == 0 ? q->count : 1;
+	enum zk_code code = ZK_OK;
+	char path[PATH_SIZE];
+	struct wire_in body;
+
+	for (*holder = 0; *holder < q->count && *holder < end && code == ZK_OK; ++*holder) {
+		if (!queue_path(q, *holder, lock, path))
+			return ZK_NO_NODE;
+		code = session_call(s, session_put_path(s, WIRE_EXISTS, path), &body, &forever);
+		if (code == ZK_OK && wire_get_stat(&body).czxid == args->holder->fence)
+			return ZK_OK;
+		code = code == ZK_NO_NODE ? ZK_OK : code;
+	}
+	return code == ZK_OK ? ZK_NO_NODE : code;
+}
+
+/* Delete the entry of the holder, and those of the readers that hold the lock with it. */
+static enum zk_code
+delete_holder(struct session *s, const struct break_args *args, char *lock, const char *record, int32_t version)
 {
 	const int32_t list = session_put_path(s, WIRE_GET_CHILDREN2, lock);
 	char path[PATH_SIZE];
@@ -288,23 +316,21 @@ delete_head(struct session *s, const struct break_args *args, const char *lock, 
 	enum zk_code code = session_send(s, &forever);
 	struct wire_text none;
 	struct wire_in body;
-	size_t i;
+	size_t i, holder = 0, readers = 0;
 
 	if (code == ZK_OK)
 		code = zk_take_queue(s, list, &queue, &forever);
 	if (code == ZK_OK)
 		code = zk_drop_keys(s, lock, &queue, queue.count, &forever);
-	if (code == ZK_OK && (queue.count == 0 || !queue_path(&queue, 0, lock, path)))
-		code = ZK_NO_NODE;
 	if (code == ZK_OK)
-		code = session_call(s, session_put_path(s, WIRE_EXISTS, path), &body, &forever);
-	if (code == ZK_OK && wire_get_stat(&body).czxid != args->holder->fence)
-		code = ZK_NO_NODE;
+		code = find_holder(s, &queue, args, lock, &holder);
 	if (code != ZK_OK)
 		goto out;
+	if (queue_is_reader(queue.at[holder])) /* they hold the lock together */
+		readers = queue_holders(&queue);
 	wire_begin_request(&s->out, ++s->xid, WIRE_MULTI);
 	for (i = 0; i < queue.count; i++) {
-		if (queue_is_same(&queue, i, 0) && queue_path(&queue, i, lock, path))
+		if ((queue_is_same(&queue, i, holder) || i < readers) && queue_path(&queue, i, lock, path))
 			wire_multi_put(&s->out, &step);
 	}
 	step = (struct wire_request){ .op = WIRE_SET_DATA, .path = lock, .data = record, .argument = version };
@@ -335,6 +361,7 @@ zk_break(struct backend *backend, const struct break_args *args, enum ownership 
 	enum zk_code code;
 
 	path_of_key(z->url.chroot, args->key, lock);
+	(void)path_cut_slot(lock, strlen(z->url.chroot));
 	code = zk_look_begin(z, &forever);
 	if (code == ZK_OK) {
 		(void)session_put_path(&z->look, WIRE_SYNC, lock);
@@ -349,9 +376,9 @@ zk_break(struct backend *backend, const struct break_args *args, enum ownership 
 			metadata_write(&broken, record);
 	}
 	if (code == ZK_OK || code == ZK_NO_AUTH)
-		code = delete_head(&z->look, args, lock, record, stat.version);
+		code = delete_holder(&z->look, args, lock, record, stat.version);
 	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && record[0] != '\0')
-		code = delete_head(&z->look, args, lock, "", 0); /* that was the matter */
+		code = delete_holder(&z->look, args, lock, "", 0); /* that was the matter */
 	zk_look_end(z, code);
 	*ownership = OWNED;
 	if (code == ZK_OK)
@@ -360,4 +387,75 @@ zk_break(struct backend *backend, const struct break_args *args, enum ownership 
 		return zk_error(z, code, err);
 	*ownership = zk_look_owner(z, args->key);
 	return loss_error(*ownership, err);
+}
+
+/* -- Asking ------------------------------------------------------------------ */
+
+enum zk_code
+zk_ask_node(struct session *s, const char *path, const struct zk_request *r, const struct wait *wait)
+{
+	char text[METADATA_SIZE];
+	struct wire_request write = { .op = WIRE_SET_DATA, .path = path, .data = text };
+	struct wire_text data;
+	struct wire_stat stat;
+	struct metadata m;
+	struct wire_in body;
+	enum zk_code code;
+	int tries = 0;
+
+	do {
+		code = session_call(s, session_put_path(s, WIRE_GET_DATA, path), &body, wait);
+		if (code != ZK_OK)
+			return code;
+		data = wire_get_text(&body);
+		stat = wire_get_stat(&body);
+		if (body.bad)
+			return ZK_SYSTEM_ERROR;
+		if (!metadata_read(data.bytes, data.length, &m) || m.asked_by[0] != '\0' ||
+		    (r->to_waiter && !m.replaces))
+			return ZK_OK;
+		if (m.kept_by[0] != '\0')
+			return ZK_NO_NODE;
+		(void)snprintf(m.asked_by, sizeof(m.asked_by), "%s", r->by);
+		metadata_write(&m, text);
+		write.argument = stat.version;
+		code = session_call(s, session_put(s, &write), &body, wait);
+	} while (code == ZK_BAD_VERSION && ++tries < TRIES_MAX);
+	return code;
+}
+
+enum status
+zk_ask(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	const struct zk_request request = { .by = args->by };
+	struct names queue = { .count = 0 };
+	char lock[PATH_LOCK_SIZE], path[PATH_SIZE];
+	enum zk_code code = zk_look_begin(z, &forever);
+	size_t i, holder = 0, end;
+	int32_t list;
+
+	path_of_key(z->url.chroot, args->key, lock);
+	if (code == ZK_OK) {
+		(void)session_put_path(&z->look, WIRE_SYNC, lock);
+		list = session_put_path(&z->look, WIRE_GET_CHILDREN2, lock);
+		code = session_send(&z->look, &forever);
+		if (code == ZK_OK)
+			code = zk_take_queue(&z->look, list, &queue, &forever);
+	}
+	if (code == ZK_OK)
+		code = zk_drop_keys(&z->look, lock, &queue, queue.count, &forever);
+	if (code == ZK_OK)
+		code = find_holder(&z->look, &queue, args, lock, &holder);
+	end = code == ZK_OK && queue_is_reader(queue.at[holder]) ? queue_holders(&queue) : holder + 1;
+	for (i = holder; i < end && code == ZK_OK; i++) { /* readers hold the lock together */
+		if ((i == holder || !queue_is_same(&queue, i, i - 1)) && queue_path(&queue, i, lock, path))
+			code = zk_ask_node(&z->look, path, &request, &forever);
+	}
+	names_free(&queue);
+	zk_look_end(z, code);
+	*ownership = code == ZK_OK ? OWNED : OWNED_NO_MORE;
+	if (code == ZK_NO_NODE)
+		return loss_error(*ownership, err);
+	return code == ZK_OK ? ST_OK : zk_error(z, code, err);
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "lock/history.h"
 #include "zk/backend.h"
+#include "zk/slots.h"
 
 #define LOOK_MS 30000 /* the length of a session that only looks; longer than it mostly is between two looks */
 #define LATEST_MS (INT64_C(1) << 53) /* no time of day is greater, though a server may send any */
@@ -20,6 +21,7 @@ enum {
 /* What is at one KEY. */
 struct at_key {
 	struct record *record;
+	int slot; /* that it is, whose queue is that of the leases; 0: all slots, by the queue of the mutex; -1: none */
 	char path[PATH_LOCK_SIZE];
 	struct names queue;
 	enum zk_code code; /* ZK_OK: it is held, or free if the queue is empty */
@@ -109,7 +111,7 @@ within(int64_t value, int64_t most)
  * are those that are safe for arithmetic.
  */
 bool
-zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t *made_ms)
+zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t *made_ms, int64_t *slot)
 {
 	const char *const client = queue_client(name, strlen(name));
 	const int64_t now_ms = clock_wall_us() / 1000;
@@ -143,22 +145,44 @@ zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t
 	h->ended_ms = within(now_ms - changed_ms, INT64_MAX);
 	h->left_ms = within(changed_ms + h->ttl_ms - now_ms, h->ttl_ms);
 	h->held_ms = within(now_ms - *made_ms - m.since_ms, INT64_MAX);
+	if (slot != NULL)
+		*slot = m.slot;
 	(void)zk_token_begin(name, strlen(name), h->token);
 	return true;
 }
 
+void
+zk_hold_together(struct holder *h, const char *name, int64_t holders)
+{
+	if (!queue_is_reader(name) || (h->state != LOCK_HELD && (h->state != LOCK_KEPT || holders == 1)))
+		return;
+	h->state = LOCK_SHARED;
+	h->holds = holders;
+}
+
 /* -- Queues ----------------------------------------------------------------- */
+
+/* Who broke the last lock that was broken, as the node of the KEY says. */
+static void
+take_broken(struct wire_in *body, struct broken *broken)
+{
+	const struct wire_text data = wire_get_text(body);
+	const struct wire_stat stat = wire_get_stat(body);
+	struct metadata m;
+
+	if (body->bad || !metadata_read(data.bytes, data.length, &m) || m.broken[0] == '\0')
+		return;
+	broken->ago_ms = within(clock_wall_us() / 1000 - within(stat.mtime_ms, LATEST_MS), INT64_MAX);
+	memcpy(broken->token, m.broken, sizeof(broken->token));
+	memcpy(broken->owner, m.owner, sizeof(broken->owner));
+}
 
 /* Ask for the queue of each lock, and for the node of its KEY, which says who broke the last one that was broken. */
 static enum zk_code
 ask_queues(struct session *s, struct at_key *keys, int count, const struct wait *limit)
 {
-	struct broken *broken;
 	struct at_key *k;
 	struct wire_in body;
-	struct wire_text data;
-	struct wire_stat stat;
-	struct metadata m;
 	enum zk_code code;
 
 	for (k = keys; k < keys + count; k++) {
@@ -179,14 +203,7 @@ ask_queues(struct session *s, struct at_key *keys, int count, const struct wait 
 			code = ZK_OK;
 			continue;
 		}
-		data = wire_get_text(&body);
-		stat = wire_get_stat(&body);
-		broken = &k->record->broken;
-		if (!body.bad && metadata_read(data.bytes, data.length, &m) && m.broken[0] != '\0') {
-			broken->ago_ms = within(clock_wall_us() / 1000 - within(stat.mtime_ms, LATEST_MS), INT64_MAX);
-			memcpy(broken->token, m.broken, sizeof(broken->token));
-			memcpy(broken->owner, m.owner, sizeof(broken->owner));
-		}
+		take_broken(&body, &k->record->broken);
 	}
 	for (k = keys; k < keys + count && code == ZK_OK; k++)
 		code = zk_drop_keys(s, k->path, &k->queue, k->queue.count, limit);
@@ -202,11 +219,11 @@ ask_heads(struct session *s, struct at_key *keys, int count, const struct wait *
 	struct at_key *k;
 	struct wire_in body;
 	enum zk_code code;
-	int64_t made_ms;
+	int64_t made_ms, holders;
 
 	for (k = keys; k < keys + count; k++) {
 		k->xid = 0;
-		if (k->code == ZK_OK && k->queue.count > 0 && queue_path(&k->queue, 0, k->path, head))
+		if (k->slot < 0 && k->code == ZK_OK && k->queue.count > 0 && queue_path(&k->queue, 0, k->path, head))
 			k->xid = session_put_path(s, WIRE_GET_DATA, head);
 	}
 	code = s->out.length > 0 ? session_send(s, limit) : ZK_OK;
@@ -220,23 +237,90 @@ ask_heads(struct session *s, struct at_key *keys, int count, const struct wait *
 		if (k->code == ZK_NO_NODE) /* released between the two requests */
 			k->code = ZK_OK;
 		else if (k->code == ZK_OK || k->code == ZK_NO_AUTH) {
-			k->code = zk_read_holder(k->queue.at[0], k->code == ZK_OK ? &body : NULL, h, &made_ms)
+			k->code = zk_read_holder(k->queue.at[0], k->code == ZK_OK ? &body : NULL, h, &made_ms, NULL)
 			    ? ZK_OK
 			    : ZK_SYSTEM_ERROR;
-			h->waiting = (int64_t)queue_entries(&k->queue, k->queue.count) - 1;
+			holders = (int64_t)queue_entries(&k->queue, queue_holders(&k->queue));
+			zk_hold_together(h, k->queue.at[0], holders);
+			h->waiting = (int64_t)queue_entries(&k->queue, k->queue.count) - holders;
 			h->nodes = k->record->holders = 1;
 		}
 	}
 	return code;
 }
 
+/* Write the path of the mutex of the slots with these leases. */
+static void
+mutex_path(const char *leases, char path[PATH_LOCK_SIZE])
+{
+	(void)snprintf(path, PATH_LOCK_SIZE, "%.*s/locks", (int)(strrchr(leases, '/') - leases), leases);
+}
+
+/* Ask how many wait for a slot, and read the leases. */
+static enum zk_code
+ask_leases(struct session *s, struct at_key *k, struct leases *leases, int64_t *waiting, const struct wait *limit)
+{
+	char path[PATH_LOCK_SIZE];
+	struct names queue;
+	enum zk_code code;
+	int32_t list;
+
+	mutex_path(k->path, path);
+	list = session_put_path(s, WIRE_GET_CHILDREN2, path);
+	code = session_send(s, limit);
+	if (code == ZK_OK)
+		code = zk_take_queue(s, list, &queue, limit);
+	if (is_broken(code))
+		return code;
+	*waiting = code == ZK_OK ? (int64_t)queue_entries(&queue, queue.count) : 0;
+	if (code == ZK_OK)
+		names_free(&queue);
+	return leases_read(s, k->path, &k->queue, leases, limit);
+}
+
+/* The holders of the slots.  Those of one KEY follow each other. */
+static enum zk_code
+ask_slots(struct session *s, struct at_key *keys, int count, const struct wait *limit)
+{
+	struct leases leases = { .count = 0 };
+	const char *path = NULL;
+	enum zk_code code = ZK_OK;
+	struct at_key *k;
+	struct holder *h;
+	int64_t waiting = 0;
+	size_t i;
+
+	for (k = keys; k < keys + count && code == ZK_OK; k++) {
+		if (k->slot <= 0 || k->code != ZK_OK)
+			continue;
+		if (path == NULL || strcmp(path, k->path) != 0) {
+			leases_free(&leases);
+			path = k->path;
+			code = ask_leases(s, k, &leases, &waiting, limit);
+		}
+		h = &k->record->holder[0];
+		h->waiting = waiting;
+		for (i = 0; i < leases.count && code == ZK_OK; i++) {
+			if (leases.view[i].slot != k->slot || k->record->holders > 0)
+				continue;
+			*h = leases.view[i].holder;
+			h->waiting = waiting;
+			h->nodes = k->record->holders = 1;
+		}
+	}
+	leases_free(&leases);
+	return code;
+}
+
 /* -- Waiters ---------------------------------------------------------------- */
 
-/* Is it the first node of a waiter's entry? */
+/* Is it the first node of a waiter's entry?  Who has the mutex of slots waits, too. */
 static bool
-is_waiter(const struct names *q, size_t i)
+is_waiter(const struct at_key *k, size_t i)
 {
-	return i > 0 && !queue_is_same(q, i, 0) && !queue_is_same(q, i, i - 1);
+	const struct names *const q = &k->queue;
+
+	return (i == 0 || !queue_is_same(q, i, i - 1)) && (k->slot == 0 || i >= queue_holders(q));
 }
 
 /* Ask for the data of some waiters of a lock; those of dlock tell who they are, unless their data may not be read. */
@@ -253,12 +337,12 @@ ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const s
 
 	for (i = from; i < to; i++) {
 		(void)queue_path(&k->queue, i, k->path, path); /* a name that is too long has no node */
-		if (is_waiter(&k->queue, i))
+		if (is_waiter(k, i))
 			(void)session_put_path(s, WIRE_GET_DATA, path);
 	}
 	code = session_send(s, limit);
 	for (i = from; i < to && code == ZK_OK; i++) {
-		if (!is_waiter(&k->queue, i))
+		if (!is_waiter(k, i))
 			continue;
 		code = session_reply(s, xid++, &body, limit);
 		if (code == ZK_NO_NODE) { /* it has left meanwhile */
@@ -268,7 +352,7 @@ ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const s
 		if (code != ZK_OK && code != ZK_NO_AUTH)
 			return code;
 		w = (struct waiter){ .place = k->record->waiters };
-		if (!zk_read_holder(k->queue.at[i], code == ZK_OK ? &body : NULL, &h, &w.since_ms))
+		if (!zk_read_holder(k->queue.at[i], code == ZK_OK ? &body : NULL, &h, &w.since_ms, NULL))
 			return ZK_SYSTEM_ERROR;
 		(void)snprintf(w.id, sizeof(w.id), "%zu", w.place);
 		(void)snprintf(w.owner, sizeof(w.owner), "%s", h.owner);
@@ -289,6 +373,7 @@ zk_look(struct backend *backend, const struct look_args *args, struct record *re
 	struct at_key *const keys = calloc((size_t)args->count, sizeof(*keys));
 	struct record *r;
 	enum zk_code code, at;
+	char path[PATH_LOCK_SIZE];
 	size_t from, to;
 	int i;
 
@@ -297,6 +382,12 @@ zk_look(struct backend *backend, const struct look_args *args, struct record *re
 	for (i = 0; i < args->count; i++) {
 		keys[i].record = &record[i];
 		path_of_key(z->url.chroot, record[i].key, keys[i].path);
+		keys[i].slot = path_cut_slot(keys[i].path, strlen(z->url.chroot));
+		if (keys[i].slot == 0 || (keys[i].slot > 0 && (args->what & LOOK_WAITERS) != 0)) {
+			(void)memcpy(path, keys[i].path, sizeof(path));
+			mutex_path(path, keys[i].path);
+			keys[i].slot = 0;
+		}
 	}
 	code = zk_look_begin(z, &limit);
 	if (code == ZK_OK) {
@@ -305,6 +396,8 @@ zk_look(struct backend *backend, const struct look_args *args, struct record *re
 	}
 	if (code == ZK_OK && (args->what & LOOK_STATE) != 0)
 		code = ask_heads(&z->look, keys, args->count, &limit);
+	if (code == ZK_OK && (args->what & LOOK_STATE) != 0)
+		code = ask_slots(&z->look, keys, args->count, &limit);
 	for (i = 0; i < args->count && (args->what & LOOK_WAITERS) != 0; i++) {
 		for (from = 0; from < keys[i].queue.count && code == ZK_OK; from = to) {
 			to = keys[i].queue.count - from > FLIGHT_MAX ? from + FLIGHT_MAX : keys[i].queue.count;
@@ -337,7 +430,7 @@ zk_look(struct backend *backend, const struct look_args *args, struct record *re
 enum ownership
 zk_look_owner(struct zk_backend *z, const char *key)
 {
-	static const struct look_args args = { LOOK_STATE, 1, { CLOCK_NEVER, -1 }, NULL };
+	static const struct look_args args = { .what = LOOK_STATE, .count = 1, .wait = { CLOCK_NEVER, -1 } };
 	struct record *const record = calloc(1, sizeof(*record));
 	enum ownership ownership = OWNED_BY_NOBODY;
 	struct err ignored;
@@ -382,11 +475,52 @@ may_match(const struct walk *w, const char *path)
 	return strncmp(key, w->prefix, length < prefix ? length : prefix) == 0;
 }
 
+/* Is it the mutex of slots that were found, too? */
+static bool
+is_mutex(const struct walk *w, const char *path)
+{
+	const size_t length = strlen(path);
+	char leases[PATH_LOCK_SIZE + 2];
+	size_t i = 0;
+
+	if (length < 6 || strcmp(path + length - 6, "/locks") != 0)
+		return false;
+	(void)snprintf(leases, sizeof(leases), "%.*s/leases", (int)length - 6, path);
+	while (i < w->paths.count && strcmp(w->paths.at[i], leases) != 0)
+		i++;
+	return i < w->paths.count;
+}
+
+/* Add the KEY of this node, which has contenders, or the keys of all slots that may be held, if it matches. */
+static enum zk_code
+add_keys(struct walk *w, const char *path)
+{
+	char key[KEY_MAX + 2 + 8] = "/", leases[PATH_LOCK_SIZE];
+	int slot = 0, last = 0;
+	size_t length;
+
+	if (is_mutex(w, path) || !path_to_key(path, w->chroot, key + 1, KEY_MAX + 1))
+		return ZK_OK;
+	(void)snprintf(leases, sizeof(leases), "%s", path);
+	if (path_cut_slot(leases, w->chroot) == 0) {
+		slot = 1;
+		last = SLOTS_MAX;
+	}
+	for (length = strlen(key); slot <= last; slot++) {
+		if (slot > 0)
+			(void)snprintf(key + length, sizeof(key) - length, "/slot-%d", slot);
+		if ((w->pattern == NULL || fnmatch(w->pattern, key + 1, 0) == 0) &&
+		    !names_add(w->keys, w->slash ? key : key + 1))
+			return ZK_LOCAL;
+	}
+	return ZK_OK;
+}
+
 /* The children of a node: contenders make it a lock, others are nodes to walk on. */
 static enum zk_code
 take_children(struct walk *w, const char *parent, struct wire_in *body)
 {
-	char path[PATH_SIZE], key[KEY_MAX + 2] = "/";
+	char path[PATH_SIZE];
 	int32_t left = wire_get_count(body, 4), number;
 	struct wire_text name;
 	bool is_lock = false;
@@ -407,10 +541,7 @@ take_children(struct walk *w, const char *parent, struct wire_in *body)
 	}
 	if (body->bad || w->paths.count > NODES_WALKED)
 		return ZK_SYSTEM_ERROR;
-	if (!is_lock || !path_to_key(parent, w->chroot, key + 1, sizeof(key) - 1) ||
-	    (w->pattern != NULL && fnmatch(w->pattern, key + 1, 0) != 0))
-		return ZK_OK;
-	return names_add(w->keys, w->slash ? key : key + 1) ? ZK_OK : ZK_LOCAL;
+	return is_lock ? add_keys(w, parent) : ZK_OK;
 }
 
 /*
@@ -441,12 +572,12 @@ ask_some(struct walk *w)
 }
 
 enum status
-zk_list(struct backend *backend, const char *pattern, const struct wait *wait, struct names *keys, struct err *err)
+zk_list(struct backend *backend, const char *pattern, const struct look_args *args, struct names *keys, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct walk w = { .session = &z->look,
 		.chroot = strlen(z->url.chroot),
-		.limit = { CLOCK_NEVER, wait->interrupt_fd },
+		.limit = { CLOCK_NEVER, args->wait.interrupt_fd },
 		.pattern = pattern,
 		.keys = keys };
 	enum zk_code code;

@@ -36,7 +36,11 @@ metadata_write(const struct metadata *m, char data[METADATA_SIZE])
 	put_text(&text, "owner", m->owner);
 	put_text(&text, "label", m->label);
 	text_addf(&text, "ttl_ms %" PRId64 "\nsince_ms %" PRId64 "\n", m->ttl_ms, m->since_ms);
+	if (m->slot > 0)
+		text_addf(&text, "slot %" PRId64 "\n", m->slot);
 	put_text(&text, "kept", m->kept_by);
+	put_text(&text, "asked", m->asked_by);
+	put_text(&text, "replaces", m->replaces ? "yes" : "");
 	put_text(&text, "broken", m->broken);
 	for (i = 0; i < m->holds; i++)
 		put_text(&text, "hold", m->hold[i]);
@@ -77,6 +81,11 @@ get_line(struct url_part name, struct url_part value, struct metadata *m)
 	if (is_named(name, "kept"))
 		return url_decode(value, m->kept_by, sizeof(m->kept_by)) &&
 		    strspn(m->kept_by, "abcdefghijklmnopqrstuvwxyz-") == strlen(m->kept_by);
+	if (is_named(name, "slot"))
+		return get_number(value, &m->slot);
+	if (is_named(name, "asked"))
+		return url_decode(value, m->asked_by, sizeof(m->asked_by));
+	m->replaces = m->replaces || is_named(name, "replaces");
 	if (is_named(name, "broken"))
 		return url_decode(value, m->broken, sizeof(m->broken));
 	if (is_named(name, "hold"))
@@ -161,12 +170,14 @@ metadata_remove_hold(struct metadata *m, const char *hold)
 
 #define ENTRY_PREFIX 3 /* length of the "_c_" before the UUID in the name of a node */
 
+#define SHARED ((uint32_t)1 << 31)
+
 /* The characters of a token stand for these bytes.  The numbers are big-endian. */
 struct token_bytes {
 	unsigned char uuid[ZK_UUID_SIZE];
 	uint64_t session;
 	unsigned char password[WIRE_PASSWORD_SIZE];
-	uint32_t length_ms;
+	uint32_t length_ms; /* with SHARED, if it is of a reader */
 	uint32_t number;
 };
 
@@ -177,7 +188,7 @@ void
 zk_token_write(const struct zk_token *token, char text[TOKEN_SIZE])
 {
 	struct token_bytes bytes = { .session = htobe64((uint64_t)token->session.id),
-		.length_ms = htobe32((uint32_t)token->session.length_ms),
+		.length_ms = htobe32((uint32_t)token->session.length_ms | (token->shared ? SHARED : 0)),
 		.number = htobe32((uint32_t)token->number) };
 
 	memcpy(bytes.uuid, token->uuid, sizeof(bytes.uuid));
@@ -215,7 +226,8 @@ zk_token_read(const char *text, struct zk_token *token)
 	memcpy(token->uuid, bytes.uuid, sizeof(token->uuid));
 	memcpy(token->session.password, bytes.password, sizeof(bytes.password));
 	token->session.id = (int64_t)be64toh(bytes.session);
-	token->session.length_ms = (int32_t)be32toh(bytes.length_ms);
+	token->session.length_ms = (int32_t)(be32toh(bytes.length_ms) & ~SHARED);
+	token->shared = (be32toh(bytes.length_ms) & SHARED) != 0;
 	token->number = (int32_t)be32toh(bytes.number);
 	(void)snprintf(token->hold, sizeof(token->hold), "%s", hold);
 	return token->session.id != 0 && token->session.length_ms > 0;

@@ -16,11 +16,15 @@
  *	label ...
  *	ttl_ms 30000
  *	since_ms 0
+ *	slot 2
  *	kept min-hold
+ *	asked user@host:pid
+ *	replaces yes
  *	hold first
  *	hold 8xAbc-_1
  *
- * Without "kept" the lock was not released.  The data of the node of a KEY has "broken", the beginning of the token of the
+ * A lease without "slot" waits for one.  Without "kept" the lock was not released.  "asked" is who asks the holder to end; a
+ * client with "replaces" asks others.  The data of the node of a KEY has "broken", the beginning of the token of the
  * last lock that was broken, and "owner", who broke it.  In a value, % and control characters are escaped as %XX.  Lines
  * with other names are skipped.
  */
@@ -39,7 +43,10 @@ struct metadata {
 	char label[LABEL_MAX + 1];
 	int64_t ttl_ms;
 	int64_t since_ms;		    /* from the creation of the node to the grant of the lock */
+	int64_t slot;			    /* of a lease: the number of its slot; 0: none */
 	char kept_by[METADATA_OPTION_SIZE]; /* the lock was released, and this option keeps it; "": it was not */
+	char asked_by[OWNER_MAX + 1];	    /* who asks the client to end; "": nobody */
+	bool replaces;			    /* it asks the holder, and gives way if it is asked while it waits */
 	char broken[TOKEN_SIZE];
 	/* The holds, if the lock was entered again.  Without one: only the token that acquired it has it. */
 	char hold[METADATA_HOLDS][METADATA_HOLD_LENGTH + 1];
@@ -79,6 +86,7 @@ struct zk_token {
 	struct wire_session session;
 	int32_t number; /* of the lock node */
 	char hold[METADATA_HOLD_LENGTH + 1];
+	bool shared; /* of a reader */
 };
 
 void zk_token_write(const struct zk_token *, char text[TOKEN_SIZE]);

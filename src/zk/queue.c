@@ -95,14 +95,33 @@ queue_find(const struct names *q, const char *entry)
 	return QUEUE_NOBODY;
 }
 
+bool
+queue_is_reader(const char *name)
+{
+	return strstr(name, "__READ__") != NULL || strstr(name, "__rlock__") != NULL;
+}
+
 size_t
-queue_before(const struct names *q, size_t contender)
+queue_before(const struct names *q, size_t contender, bool not_readers)
 {
 	size_t i = 0;
 
+	while (not_readers && contender > 0 && queue_is_reader(q->at[contender - 1]))
+		contender--;
 	if (contender == 0)
 		return QUEUE_NOBODY;
 	while (!queue_is_same(q, i, contender - 1))
+		i++;
+	return i;
+}
+
+size_t
+queue_holders(const struct names *q)
+{
+	const bool readers = q->count > 0 && queue_is_reader(q->at[0]);
+	size_t i = 0;
+
+	while (i < q->count && (readers ? queue_is_reader(q->at[i]) : queue_is_same(q, i, 0)))
 		i++;
 	return i;
 }
@@ -126,6 +145,20 @@ queue_entries(const struct names *q, size_t end)
 	return entries;
 }
 
+size_t
+queue_writers(const struct names *q, size_t end)
+{
+	size_t i, last = QUEUE_NOBODY, entries = 0;
+
+	for (i = 0; i < end; i++) {
+		if (queue_is_reader(q->at[i]))
+			continue;
+		entries += last == QUEUE_NOBODY || !queue_is_same(q, i, last);
+		last = i;
+	}
+	return entries;
+}
+
 /* -- Other clients ---------------------------------------------------------- */
 
 const char *
@@ -138,6 +171,7 @@ queue_client(const char *name, size_t length)
 	} shapes[] = {
 		{ "_c_" UUID "-__", "Curator" }, /* its read-write lock */
 		{ "_c_" UUID "-lock-", "Curator" },
+		{ "_c_" UUID "-lease-", "Curator" },
 		{ "_c_" HEX_32 "-lock-", "go-zookeeper" },
 		{ HEX_32 "__lock__", "kazoo" },
 		{ HEX_32 "__rlock__", "kazoo" },
@@ -203,7 +237,6 @@ zk_drop_keys(struct session *s, const char *lock, struct names *q, size_t end, c
 		if (i < end && code == ZK_OK && is_doubtful(q, i, lock, path)) {
 			code = session_reply(s, xid++, &body, limit);
 			if (code == ZK_NO_NODE || (code == ZK_OK && wire_get_stat(&body).owner == 0)) {
-				free(q->at[i]);
 				code = ZK_OK;
 				continue;
 			}

@@ -14,7 +14,8 @@
  *
  * Every child whose name ends in a number of ten characters is a contender, whoever made it; the server appended that
  * number.  The contenders of one client make one entry: their names share "_c_UUID".  An entry stands in the place of
- * its first contender.  The client of the first entry holds the lock.
+ * its first contender.  The client of the first entry holds the lock; if it is a reader, all readers up to the first entry of
+ * another kind hold it together.
  *
  * A queue is a list of these names, in their order.
  */
@@ -36,8 +37,17 @@ bool queue_number(const char *name, size_t length, int32_t *number);
 /* The first contender of the entry whose names begin with this; QUEUE_NOBODY: there is none. */
 size_t queue_find(const struct names *, const char *entry);
 
-/* The first contender of the nearest entry before this one, the first of its own; QUEUE_NOBODY: none is before it. */
-size_t queue_before(const struct names *, size_t contender);
+/*
+ * The first contender of the nearest entry before this one, the first of its own; with `not_readers` the nearest that is no
+ * reader.  QUEUE_NOBODY: none is before it.
+ */
+size_t queue_before(const struct names *, size_t contender, bool not_readers);
+
+/* The number of contenders of those that hold the lock. */
+size_t queue_holders(const struct names *);
+
+/* Is it the node of a reader, by its name? */
+bool queue_is_reader(const char *name);
 
 /* Do these two belong to the same entry? */
 bool queue_is_same(const struct names *, size_t a, size_t b);
@@ -47,6 +57,9 @@ bool queue_path(const struct names *, size_t contender, const char *lock, char p
 
 /* The number of entries among the first `end` contenders, where those of each entry are neighbours. */
 size_t queue_entries(const struct names *, size_t end);
+
+/* The same without those of readers. */
+size_t queue_writers(const struct names *, size_t end);
 
 /*
  * The client that makes such names: "Curator", "kazoo", "go-zookeeper", "ZooKeeper's recipe"; NULL: unknown.  The names

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "lock/lease.h"
+#include "net/password.h"
 
 #define PAUSE_US 20000 /* at most, before the second try; twice as long before each further one */
 #define PAUSE_MOST_US 1000000
@@ -249,11 +250,11 @@ session_put_path(struct session *s, enum wire_op op, const char *path)
 }
 
 int32_t
-session_put_watch(struct session *s, struct watched *watched, const char *path)
+session_put_watch(struct session *s, struct watched *watched, enum wire_op op, const char *path)
 {
 	watched->path = path;
 	watched->event = 0;
-	watched->xid = session_put(s, &(struct wire_request){ .op = WIRE_EXISTS, .path = path, .argument = 1 });
+	watched->xid = session_put(s, &(struct wire_request){ .op = op, .path = path, .argument = 1 });
 	return watched->xid;
 }
 
@@ -319,6 +320,9 @@ session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct
 			return ZK_TIMEOUT;
 		}
 	}
+	/* A password is not refused at once: it is what the rights of the nodes are compared with. */
+	if (s->in_error == ZK_NO_AUTH && s->url->shared != NULL)
+		(void)password_refused(s->url->shared, s->version);
 	return s->in_error > 0 ? ZK_SYSTEM_ERROR : (enum zk_code)s->in_error;
 }
 
@@ -380,13 +384,20 @@ session_poll(struct session *s)
 void
 session_begin(struct session *s)
 {
+	const char *now;
+
 	if (session_is_connected(s))
 		channel_move(&s->old, &s->channel);
 	session_disconnect(s);
 	wire_out_free(&s->out);
 	wire_put_connect(&s->out, &s->granted);
-	if (s->url->user[0] != '\0')
+	if (s->url->user[0] != '\0') {
+		/* Nodes belong to the password that they were made with. */
 		wire_put_auth(&s->out, s->url->user, s->url->password);
+		now = s->url->shared != NULL ? password_to_log_in(s->url->shared, &s->version) : s->url->password;
+		if (strcmp(now, s->url->password) != 0)
+			wire_put_auth(&s->out, s->url->user, now);
+	}
 	s->begun = true;
 	s->ours.event = s->before.event = s->ours.xid = s->before.xid = 0;
 }

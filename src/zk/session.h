@@ -56,6 +56,7 @@ struct session {
 	struct channel old;	  /* the connection before this one, until the session is proven */
 	bool begun;		  /* a ConnectRequest was put, and not sent yet */
 	bool accepted;		  /* a server accepted the last connection that was tried, */
+	unsigned int version;	  /* of the shared password of the connection */
 	bool silent;		  /* and sent nothing */
 };
 
@@ -90,8 +91,11 @@ void session_begin(struct session *);
 int32_t session_put(struct session *, const struct wire_request *);
 int32_t session_put_path(struct session *, enum wire_op, const char *path);
 
-/* Put an `exists` that watches a node, s->ours or s->before; the path must outlive the watch.  Returns its xid. */
-int32_t session_put_watch(struct session *, struct watched *, const char *path);
+/*
+ * Put a request that watches a node, s->ours or s->before: `exists`, or getChildren2 for what it has.  The path must outlive
+ * the watch.  Returns its xid.
+ */
+int32_t session_put_watch(struct session *, struct watched *, enum wire_op, const char *path);
 
 /*
  * Send what was put.  Here an exchange begins: sending and the replies take at most timeout_us in all.

@@ -2,9 +2,11 @@
 #include "zk/url.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "lock/service.h"
 
 #define DEFAULT_PORT "2181"
 
@@ -92,6 +94,28 @@ path_is_chroot(const char *chroot)
 		return false;
 	path_of_key("", chroot + 1, path);
 	return strcmp(path, chroot) == 0 && !path_is_reserved(chroot);
+}
+
+int
+path_cut_slot(char *path, size_t chroot_length)
+{
+	static const char leases[] = "/leases";
+	char *const below = path + chroot_length, *const last = strrchr(below, '/');
+	size_t length = strlen(below);
+	char name[20];
+	int slot = 0;
+
+	if (last != NULL && strncmp(last, "/slot-", 6) == 0) {
+		slot = (int)strtol(last + 6, NULL, 10);
+		(void)snprintf(name, sizeof(name), "/slot-%d", slot);
+		if (slot < 1 || slot > SLOTS_MAX || strcmp(name, last) != 0)
+			return -1;
+		length -= strlen(last);
+	}
+	if (length < sizeof(leases) || memcmp(below + length - strlen(leases), leases, strlen(leases)) != 0)
+		return -1;
+	below[length] = '\0';
+	return slot;
 }
 
 bool

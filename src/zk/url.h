@@ -34,6 +34,12 @@ bool path_to_key(const char *path, size_t chroot_length, char *key, size_t size)
 /* Is it a valid chroot: "", or a path in which nothing needs an escape? */
 bool path_is_chroot(const char *chroot);
 
+/*
+ * The slots of a KEY have keys, but no nodes, of their own: KEY/leases/slot-2, and KEY/leases for all of them.  Is this path
+ * one of these?  Then cut it after "leases", and return the number of the slot; 0: all of them; -1: it is another path.
+ */
+int path_cut_slot(char *path, size_t chroot_length);
+
 /* Does the path belong to ZooKeeper itself? */
 bool path_is_reserved(const char *path);
 
@@ -50,11 +56,14 @@ enum {
 	ZK_SERVER_SIZE = 300 /* of the name of one */
 };
 
+struct password;
+
 struct zk_url {
 	struct endpoint server[ZK_SERVERS_MAX]; /* the caller sets their TLS context before connecting */
 	int servers;
 	char user[URL_USER_SIZE]; /* "": no authentication */
 	char password[URL_PASSWORD_SIZE];
+	struct password *shared; /* where that is from, and another one later, set by the caller; NULL: its own */
 	char chroot[PATH_CHROOT_MAX + 1]; /* "" or "/..." */
 	bool secure;			  /* use TLS */
 	char name[400];			  /* for messages: the URL without user and password */
