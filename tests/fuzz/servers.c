@@ -89,11 +89,11 @@ servers_note(struct server *s, const char *token)
 	return &s->note[i];
 }
 
-/* Add a holder in the format of acquire.lua and inspect.lua. */
+/* Add a holder in the format of acquire.lua and inspect.lua; what only share.lua returns may follow. */
 static void
-add_holder(struct saying *s, unsigned int how, const char *token)
+add_holder(struct saying *s, unsigned int how, const char *token, const char *more)
 {
-	add(s, "*12\r\n:0\r\n");
+	add(s, more != NULL ? "*15\r\n:0\r\n" : "*12\r\n:0\r\n");
 	if (how % 2 == 0)
 		add_text(s, token);
 	else
@@ -112,6 +112,10 @@ add_holder(struct saying *s, unsigned int how, const char *token)
 		add_any_number(s);
 		add_any_number(s);
 	}
+	if (more != NULL) {
+		add_text(s, "");
+		add(s, "%s", more);
+	}
 }
 
 static enum script
@@ -119,29 +123,30 @@ script_of(const char *source)
 {
 	int i;
 
-	for (i = SCRIPT_ACQUIRE; i <= SCRIPT_UNDO; i++) {
+	for (i = SCRIPT_ACQUIRE; i <= SCRIPT_UNSHARE; i++) {
 		if (strcmp(command_script((enum script)i), source) == 0)
 			break;
 	}
-	must(i <= SCRIPT_UNDO, "a script that there is not");
+	must(i <= SCRIPT_UNSHARE, "a script that there is not");
 	return (enum script)i;
 }
 
-/* {1, now, length, fence, holds}; the first number is not 1 if the lock isn't renewed. */
+/* {1, now, length, fence, holds, asked}; the first number is not 1 if the lock isn't renewed. */
 static void
 add_renewal(struct saying *s, unsigned int how, struct note *n)
 {
 	static const int numbers[] = { 1, 0, -1, 1 };
 
 	n->renewed = n->renewed || numbers[how % 4] == 1;
-	add(s, "*5\r\n:%d\r\n", numbers[how % 4]);
+	add(s, "*6\r\n:%d\r\n", numbers[how % 4]);
 	if (how < 4) {
-		add(s, ":1763749000000\r\n:10000\r\n:7\r\n$0\r\n\r\n");
+		add(s, ":1763749000000\r\n:10000\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n");
 		return;
 	}
 	add_any_number(s);
 	add_any_number(s);
 	add_any_number(s);
+	add_any_text(s);
 	add_any_text(s);
 }
 
@@ -153,32 +158,44 @@ add_each_slot(struct saying *s, unsigned int how, int count)
 
 	add(s, "*%d\r\n", count);
 	for (i = 0; i < count; i++)
-		add_holder(s, how + (unsigned int)i, "BBBBBBBBBBBBBBBBBBBBBB");
+		add_holder(s, how + (unsigned int)i, "BBBBBBBBBBBBBBBBBBBBBB", NULL);
+}
+
+/* What acquire.lua and share.lua return; `more` follows a holder, see add_holder(). */
+static void
+add_attempt(struct saying *s, unsigned int how, struct note *n, const char *more)
+{
+	if (how < 6) {
+		n->granted = true;
+		add(s, "*2\r\n:1\r\n:%d\r\n", 7 + (int)how);
+	} else if (how == 15)
+		add(s, "*2\r\n:-1\r\n:5\r\n");
+	else if (how == 14) /* it claims to be the server of the first node */
+		add(s, "*2\r\n:-2\r\n:1\r\n");
+	else if (how == 13) {
+		add(s, "*2\r\n:-3\r\n");
+		add_any_text(s);
+	} else
+		add_holder(s, how - 6, "BBBBBBBBBBBBBBBBBBBBBB", more);
 }
 
 static void
 answer_script(struct saying *s, struct server *server, unsigned int how, int argc, const struct arg *arg)
 {
-	static const char handoff[] = "BBBBBBBBBBBBBBBBBBBBBB";
+	static const char handoff[] = "BBBBBBBBBBBBBBBBBBBBBB"; /* of a reader */
+	const enum script script = script_of(arg[1].bytes);
 	const int keys = (int)strtol(arg[2].bytes, NULL, 10);
 	struct note *const n = servers_note(server, 3 + keys < argc ? arg[3 + keys].bytes : "");
 
 	must(keys >= 1 && 3 + keys <= argc, "an EVAL of %d keys and %d words", keys, argc);
-	switch (script_of(arg[1].bytes)) {
+	switch (script) {
 	case SCRIPT_ACQUIRE:
-		must(argc == 3 + keys + 13, "an acquire request of %d words", argc);
-		if (how < 6) {
-			n->granted = true;
-			add(s, "*2\r\n:1\r\n:%d\r\n", 7 + (int)how);
-		} else if (how == 15)
-			add(s, "*2\r\n:-1\r\n:5\r\n");
-		else if (how == 14) /* it claims to be the server of the first node */
-			add(s, "*2\r\n:-2\r\n:1\r\n");
-		else
-			add_holder(s, how - 6, handoff);
+	case SCRIPT_SHARE:
+		must(argc == 3 + keys + 14 || argc == 3 + keys + 15, "an acquire request of %d words", argc);
+		add_attempt(s, how, n, script == SCRIPT_SHARE ? ":0\r\n:2\r\n" : NULL);
 		break;
 	case SCRIPT_INSPECT:
-		add_holder(s, how, handoff);
+		add_holder(s, how, handoff, NULL);
 		break;
 	case SCRIPT_SLOTS:
 		add_each_slot(s, how, how == 15 ? 1 : keys / 2);
@@ -200,6 +217,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, int arg
 		add(s, ":%d\r\n", how % 4 == 1 ? 2 : how % 4 == 0 ? 1 : (int)(how % 4) - 3);
 		break;
 	case SCRIPT_UNDO:
+	case SCRIPT_UNSHARE:
 		n->undone = true;
 		add(s, ":1\r\n");
 		break;
@@ -209,10 +227,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, int arg
 		else
 			add(s, ":%d\r\n", (int)(how % 3) - 1);
 		break;
-	case SCRIPT_FENCE:
-	case SCRIPT_HEAL:
-	case SCRIPT_LEAVE:
-	case SCRIPT_PASS:
+	default:
 		if (how == 1)
 			add_text(s, handoff);
 		else

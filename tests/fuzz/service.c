@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "fuzz.h"
+#include "net/password.h"
 #include "redis/backend.h"
 #include "redis/url.h"
 #include "servers.h"
@@ -144,6 +145,7 @@ try_lease(unsigned int how, int interrupt_fd)
 		.holds = (how & 2) != 0,
 		.slots = slots ? 3 : 0,
 		.slot_key = slot_key,
+		.shared = (how & 18) == 18,
 		.restart_guard_ms = (how & 4) != 0 ? 60000 : 0 };
 	enum ownership ownership;
 	struct lease lease;
@@ -192,7 +194,7 @@ try_look(unsigned int what, int interrupt_fd)
 {
 	static struct record record[2];
 	const bool state = (what & LOOK_STATE) != 0;
-	const struct look_args args = { what, state ? 2 : 1, { CLOCK_NEVER, interrupt_fd }, NULL };
+	const struct look_args args = { .what = what, .count = state ? 2 : 1, .wait = { CLOCK_NEVER, interrupt_fd } };
 	struct err err = { "" };
 	enum status status;
 
@@ -224,14 +226,15 @@ try_look(unsigned int what, int interrupt_fd)
 static void
 try_list(unsigned int how, int interrupt_fd)
 {
-	const struct wait wait = { CLOCK_NEVER, interrupt_fd };
-	struct names keys = { NULL, 0, 0 };
+	const struct look_args args = { .what = (how & 2) != 0 ? LOOK_LAST : LOOK_STATE,
+		.wait = { CLOCK_NEVER, interrupt_fd } };
+	struct names keys = { .count = 0 };
 	struct err err = { "" };
 	enum status status;
 
 	begin_operation();
 	wire_set_limit(INT64_C(1000000000)); /* each page has its own timeout */
-	status = game.backend->service->list(game.backend, (how & 1) != 0 ? "*" : NULL, &wait, &keys, &err);
+	status = game.backend->service->list(game.backend, (how & 1) != 0 ? "*" : NULL, &args, &keys, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
 	for (size_t i = 0; i < keys.count; i++) {
@@ -244,7 +247,9 @@ try_list(unsigned int how, int interrupt_fd)
 static void
 try_break(void)
 {
-	static const struct look_args args = { LOOK_STATE | LOOK_EXACT, 1, { CLOCK_NEVER, -1 }, NULL };
+	static const struct look_args args = { .what = LOOK_STATE | LOOK_EXACT,
+		.count = 1,
+		.wait = { CLOCK_NEVER, -1 } };
 	const struct service *const ops = game.backend->service;
 	static struct record record;
 	struct break_args breaking = { .key = "k" };
@@ -310,8 +315,9 @@ open_game(unsigned int shape)
 	static const char *const urls[2][SERVERS_MOST] = { { "redis://u:" PASSWORD "@n0/1", "redis://n1",
 							       "redis://n2" },
 		{ "redis+sentinel://s0,s1/jobs", "redis+cluster://:" PASSWORD "@c0,c1", "redis://n2" } };
+	static struct password no_password;
 	struct service_config config = { .nodes = 1 + (int)(shape % SERVERS_MOST),
-		.password = "",
+		.password = &no_password,
 		.node_timeout_ms = ROUND_MS,
 		.replicas = (shape & 0x10) != 0 ? 2 : 0,
 		.replicas_timeout_ms = 100,

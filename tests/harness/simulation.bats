@@ -47,6 +47,11 @@ setup() {
     catches fence-not-written-back 2000
     catches fence-not-bounded 2000
     catches no-guard 10000
+    catches shared-all-marked 2000
+    catches shared-behind-nobody 2000
+    catches shared-first-not-added 2000
+    catches shared-nobody-invited 2000
+    catches shared-set-says-ended late-entrance
 }
 
 @test "every mutant applies to the source" {

@@ -17,11 +17,13 @@ keeps_rules() {
     echo "# ${output##*$'\n'}" >&3
 }
 
-# catches MUTANT TO: with this mutant one of the schedules 1 to TO breaks a rule.
+# catches MUTANT TO|SCENARIO: with this mutant one of the schedules 1 to TO breaks a rule, or one of the scenario.
 catches() {
-    attempt "$sim" --seeds "1-$2" --mutant "$1"
+    local schedules=(--seeds "1-$2")
+    [[ $2 != *[a-z]* ]] || schedules=(--scenario "$2")
+    attempt "$sim" "${schedules[@]}" --mutant "$1"
     exits 1
-    [[ $output == "seed "*": "* ]]
+    [[ $output == "seed "*": "* || $output == "$2, chance "*": "* ]]
 }
 
 # behaves_as_redis SECONDS: the simulated server replies to random commands as server "a" does.

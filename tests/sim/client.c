@@ -12,6 +12,7 @@
 #include "event.h"
 #include "judge.h"
 #include "lock/lease.h"
+#include "net/password.h"
 #include "redis/backend.h"
 #include "run/keepalive.h"
 #include "run/policy.h"
@@ -41,6 +42,9 @@ obey_clock(struct supervisor *s)
 {
 	enum policy_order order;
 
+	if (s->state.asked_by[0] != '\0' && !s->policy.asked)
+		judge_is_asked(s->client->number, s->lease);
+	s->policy.asked = s->state.asked_by[0] != '\0';
 	while (
 	    (order = policy_next(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us())) != POLICY_WAIT) {
 		if (order == POLICY_KILL)
@@ -90,7 +94,7 @@ release_lock(struct client *c, struct backend *backend, const struct lease *leas
 	world_say("client %d: the release of %.4s %s%s", c->number, lease->token,
 	    status == ST_OK ? (ownership == OWNED_STILL ? "succeeded; others hold it still" : "succeeded") : "failed: ",
 	    err.text);
-	if (status == ST_OK && ownership == OWNED_STILL && !c->entered_again)
+	if (status == ST_OK && ownership == OWNED_STILL && !c->entered_again && !token_shared(lease->token))
 		judge_breach("one hold", "client %d had the only hold, but others hold its lock still", c->number);
 	judge_released(c->number, lease, keep_ms > 0 ? began + keep_ms * MS : 0, status, ownership);
 }
@@ -200,7 +204,10 @@ make_args(struct client *c, const struct turn *turn, struct acquire_args *args)
 	memset(args, 0, sizeof(*args));
 	args->key = SIM_KEY;
 	args->slots = turn->slots;
+	args->max_waiters = turn->max_waiters;
+	args->replace = turn->replace;
 	args->slot_key = c->slot_key;
+	args->shared = turn->shared;
 	args->ttl_ms = c->plan->ttl_ms;
 	args->history = HISTORY;
 	args->owner = "user@host:1";
@@ -233,7 +240,7 @@ enter_again(struct client *c, const struct turn *turn, const struct lease *outer
 	world_say("client %d: enters again: %s%s", c->number, status == ST_OK ? inner->token : "failed: ", err.text);
 	if (status != ST_OK || clock_now_us() >= c->until_us)
 		return false;
-	if (inner->fence != outer->fence)
+	if (inner->fence < outer->fence || (inner->fence > outer->fence && !turn->shared))
 		judge_breach("fence of a hold", "client %d entered again by another fence", c->number);
 	judge_may_stay(c->number, inner->token, c->until_us, inner->valid_until_us);
 	c->until_us = inner->valid_until_us > c->until_us ? inner->valid_until_us : c->until_us;
@@ -302,8 +309,9 @@ open_service(struct client *c)
 {
 	static const char *const urls[SERVERS] = { "10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379", "10.0.0.4:6379",
 		"10.0.0.5:6379" };
+	static struct password no_password;
 	struct service_config config = { .nodes = c->plan->servers,
-		.password = "",
+		.password = &no_password,
 		.node_timeout_ms = c->plan->round_ms };
 	struct backend *backend = NULL;
 	struct err err;
@@ -314,6 +322,37 @@ open_service(struct client *c)
 	if (redis_service.open(&config, &backend, &err) != ST_OK)
 		judge_breach("program", "%s", err.text);
 	return backend;
+}
+
+/* Ask the client that is inside to end, until it has. */
+static void
+ask_to_end(struct client *c)
+{
+	struct holder holder = { .state = LOCK_HELD };
+	const struct break_args args = { .key = SIM_KEY, .holder = &holder, .by = "operator@host:1" };
+	enum ownership ownership;
+	struct backend *backend;
+	struct err err = { "" };
+	enum status status;
+	int other = 0;
+
+	while (other < c->plan->clients && !(client_is_inside(other) && client[other].turn->slots == 0))
+		other++;
+	if (other == c->plan->clients)
+		return;
+	memcpy(holder.token, client[other].token, sizeof(holder.token));
+	backend = open_service(c);
+	for (int tries = 0; tries < 40 && !c->signalled && !kernel_is_killed(c->number); tries++) {
+		status = backend->service->ask(backend, &args, &ownership, &err);
+		world_say("client %d: asks %.4s to end: %s", c->number, holder.token,
+		    status == ST_OK ? "it still holds the lock" : err.text);
+		if (status == ST_NO && strcmp(client[other].token, holder.token) == 0)
+			judge_has_ended(c->number, other);
+		if (status == ST_NO)
+			break;
+		kernel_sleep(clock_now_us() + 50 * MS);
+	}
+	backend->service->close(backend);
 }
 
 static void
@@ -350,7 +389,9 @@ play(int number)
 
 	for (int i = 0; i < c->plan->turns && !c->signalled; i++) {
 		kernel_sleep(clock_now_us() + c->plan->turn[number][i].pause_us);
-		if (!c->signalled)
+		if (!c->signalled && c->plan->turn[number][i].asks)
+			ask_to_end(c);
+		else if (!c->signalled)
 			play_turn(c, &c->plan->turn[number][i]);
 	}
 }

@@ -12,6 +12,9 @@ void client_start(const struct plan *, int client);
 /* Does a command run under its lock, and is that allowed by the client's own state and clock? */
 bool client_is_inside(int client);
 
+/* The hold by which it is inside; "": it is not. */
+const char *client_relies_on(int client);
+
 /* Kill the client and its command. */
 void client_kill(int client, bool host_gone);
 

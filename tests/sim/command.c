@@ -19,6 +19,12 @@ client_is_inside(int number)
 	return c->command && kernel_time_of(number, event_now()) < c->until_us;
 }
 
+const char *
+client_relies_on(int number)
+{
+	return client_is_inside(number) ? client[number].token : "";
+}
+
 void
 command_dies(struct client *c, const char *why)
 {

@@ -21,6 +21,7 @@ from servers import Peer  # noqa: E402
 KEYS = ["k", "{k}:dlock", "{k}:dlock:holds", "{k}:dlock:wake", "{k}:dlock:waiting", "leave"]
 TOKENS = ["A" * 22, "B" * 22, "C" * 22, ""]
 HOLDS = TOKENS[:3] + ["A" * 22 + ".x", "A" * 22 + ".y", "B" * 22 + ".x"]
+WRITER, READER = "w" * 21 + "A", "r" * 21 + "B"
 TOLERANCE_MS = 5000  # between the two answers, on a busy machine
 
 
@@ -49,7 +50,7 @@ def both_wrong(a, b, command):
 
 def timeless(holder):
     """Without how long it has been held, and how long ago a command ended or a lock was broken."""
-    return holder[:6] + holder[7:12] + [re.sub(r"^\d+ ", "", text) for text in holder[12:14]] + holder[14:]
+    return holder[:6] + holder[7:12] + [re.sub(r"^\d+ ", "", str(x)) for x in holder[12:14]] + holder[14:]
 
 
 def same(a, b):
@@ -112,25 +113,30 @@ def script_call(r, scripts):
     """One of dlock's scripts, as dlock calls it, or nearly so."""
     k, metadata, holds, wake, waiting, leave = KEYS
     now = int(time.time() * 1000000)
+    history = f"{metadata}:history"
     token, other, hold = r.choice(TOKENS[:3]), r.choice(TOKENS), r.choice(HOLDS)
     fence = r.choice([1000, 2**52, now, now + 50 * 10**9])
     long = r.choice([200000, 600000, 3000000])
     name, keys, args = r.choice([
-        ("acquire", [k, metadata, holds, wake, waiting],
+        ("acquire", [k, metadata, holds, wake, waiting, history],
          [token, long, r.choice([now, 5, now + 7200000000]), "o", "l", r.choice([0, 0, 10**12]), 0, other,
-          r.choice(["", "w1", "w2"]), r.choice([0, 400000]), r.choice([0, 1, 2])]),
-        ("release", [k, metadata, holds, wake, waiting],
+          r.choice(["", "w1", "w2"]), r.choice([0, 400000]), r.choice([0, 1, 2]), 0, 2, r.choice([0, 1])]),
+        ("release", [k, metadata, holds, wake, waiting, history],
          [hold, r.choice([0, 0, 500000]), r.choice([0, 1]), r.choice([0, 1]), 300000, r.choice([0, 0, 1]), other,
           r.choice(["min-hold", "once-per"]), r.choice(["", "", "u@h:1"])]),
-        ("renew", [k, metadata, holds], [hold, r.choice([0, long]), fence]),
+        ("renew", [k, metadata, holds, history], [hold, r.choice([0, long]), fence]),
         ("heal", [k, metadata, holds],
          [hold, long, fence, now // 1000 + r.choice([-100000, 100000]), "o", "l", 5,
           r.choice(["", "A" * 22 + ".y 100000", "B" * 22 + " 200000 A" + "A" * 21 + ".x 150000"])]),
-        ("fence", [k, metadata], [token, fence]),
+        ("fence", [k, metadata, history], [token, fence]),
         ("leave", [k, waiting, leave], [r.choice(["w1", "w2"]), r.choice([0, 1])]),
         ("pass", [k, metadata, wake], [token]),
-        ("undo", [k], [token]),
-        ("slots", [waiting, k, metadata, leave, metadata], [r.choice(["", "w1", "w2"]), 400000]),
+        ("undo", [k, history], [token]),
+        ("share", [k, metadata, holds, wake, waiting, history],
+         [token, long, now, "o", "l", 0, 0, other, r.choice(["", "w1", WRITER, READER]), r.choice([0, 400000]), 0, 0, 2]),
+        ("unshare", [k, metadata, holds, wake, waiting, history], [token, 0, 0, r.choice([0, 1]), 300000]),
+        ("invite", [k, metadata, waiting], []),
+        ("slots", [waiting, k, metadata, leave, metadata], [r.choice(["", "w1", "w2"]), 400000, r.choice([0, 1])]),
         ("inspect", [k, metadata, holds, waiting], []),
     ])
     return ["EVAL", scripts[name], len(keys), *keys, *args], name
@@ -140,7 +146,9 @@ def main():
     path, program, source, seconds = sys.argv[1:5]
     seed = int(sys.argv[5]) if len(sys.argv) > 5 else random.randrange(10**9)
     r = random.Random(seed)
-    scripts = {p.stem: p.read_text() for p in pathlib.Path(source, "src/lua").glob("*.lua")}
+    scripts = {p.stem: p.read_text().partition("\n")[2] for p in pathlib.Path(source, "src/lua").glob("*.lua")}
+    for name in scripts:  # as build-aux/embed-lua.sh does
+        scripts[name] = re.sub(r"-- include (\w+)\.lua", lambda m: scripts[m.group(1)], scripts[name])
     server = socket.socket(socket.AF_UNIX)
     server.connect(path)
     real = Peer(server.makefile("rb"), server.makefile("wb"))

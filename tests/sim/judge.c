@@ -17,6 +17,7 @@
 #define CALM_IDLE_US (300 * MS) /* without faults a waiter is served within this time, */
 #define POLL_US (1000 * MS)	/* or this much later if waiters can't be woken */
 #define IDLE_US (10000 * MS)	/* with faults, a waiter retries by itself within this time */
+#define ENTRY_US (15000 * MS)	/* a waiter that was killed, or a late request of one, is waiting for so long */
 #define LATE_US (1 * MS)	/* allowance after a wait and a round, for the detection of duplicate servers */
 #define SKEW_MS 130		/* between the clocks of two servers, for expiry */
 
@@ -62,6 +63,30 @@ judge_start(const struct plan *plan, struct breach *breach)
 	judge_counts.faults += (unsigned long)plan->faults;
 }
 
+static void
+put_off(int64_t *since_us, int64_t until_us)
+{
+	*since_us = until_us > *since_us ? until_us : *since_us;
+}
+
+/* Until then nobody need get the lock. */
+static void
+put_off_all(struct judge_lock *lock, int64_t until_us)
+{
+	put_off(&lock->idle_since_us, until_us);
+	put_off(&lock->closed_since_us, until_us);
+}
+
+/* The maximum time until a waiter gets a free lock. */
+static int64_t
+patience(void)
+{
+	if (judge.calm)
+		return CALM_IDLE_US + 60 * plan_delay_us(judge.plan) + (judge.plan->refuses ? POLL_US : 0);
+	return IDLE_US + WINDOW_US + 2 * judge.plan->ttl_ms * MS +
+	    (judge.plan->net.slow_per_mille > 0 ? judge.plan->net.slow_us * 8 : 0);
+}
+
 /* -- Clients ------------------------------------------------------------------------------- */
 
 void
@@ -70,23 +95,48 @@ judge_asks(int client, const struct turn *turn)
 	if (kernel_is_killed(client))
 		return;
 	judge.slots[client] = turn->slots;
+	judge.shared[client] = turn->shared;
 	judge.phase[client] = turn->wait_us != 0 ? WAITING : ASKING;
 	judge.waits_since_us[client] = event_now();
 	judge.preempted_us[client] = kernel_preempted_us(client);
 }
 
-/* A wait ends within its bound and one node timeout, unless the process itself was held up. */
+/*
+ * A wait ends within its bound and one node timeout, unless the process itself was held up.  A reader may have begun to
+ * enter by then.  If that fails it releases its hold on all nodes, which takes another node timeout at most: a hold that a
+ * slow node keeps would be worse than a late answer.
+ */
 static void
 check_bound(int client, const struct turn *turn)
 {
-	const int64_t bound_us = turn->wait_us + judge.plan->round_ms * MS + LATE_US;
+	const int rounds = turn->shared ? 2 : 1;
+	const int64_t bound_us = turn->wait_us + rounds * judge.plan->round_ms * MS + LATE_US;
 	const int64_t took_us = event_now() - judge.waits_since_us[client] - kernel_preempted_us(client) +
 	    judge.preempted_us[client];
 
 	if (turn->wait_us > 0 && took_us > bound_us + bound_us / 200 && !kernel_was_paused(client, took_us))
 		judge_breach("a wait ends in time",
-		    "client %d waited for %.3f ms; the limit is %.3f and a round of %" PRId64, client,
-		    (double)took_us / 1000, (double)turn->wait_us / 1000, judge.plan->round_ms);
+		    "client %d waited for %.3f ms; the limit is %.3f and rounds of %" PRId64, client,
+		    (double)took_us / 1000, (double)turn->wait_us / 1000, rounds * judge.plan->round_ms);
+}
+
+/*
+ * Was it refused because of --max-waiters?  Without a fault, so many others have waited since it came; one that has just
+ * ended its wait may be noted for a moment more.
+ */
+static bool
+is_crowded_out(int client, const struct turn *turn, const char *why)
+{
+	const int64_t since_us = judge.waits_since_us[client] - CALM_UNDO_US - 20 * plan_delay_us(judge.plan);
+	int others = 0;
+
+	if (strstr(why, "(--max-waiters ") == NULL)
+		return false;
+	for (int i = 0; i < judge.plan->clients; i++)
+		others += i != client && (judge.phase[i] == WAITING || judge.away_since_us[i] >= since_us);
+	if (turn->max_waiters == 0 || turn->wait_us == 0 || (judge.calm && others < turn->max_waiters))
+		judge_breach("--max-waiters", "client %d was refused beside %d that wait: %s", client, others, why);
+	return true;
 }
 
 void
@@ -103,7 +153,19 @@ judge_asked(int client, const struct turn *turn, enum status status, int slot, c
 	judge.away_since_us[client] = event_now();
 	if (status != ST_OK)
 		check_bound(client, turn);
-	if (!judge.calm || status == ST_OK || (status == ST_HELD && turn->wait_us >= 0))
+	/* A lock that is handed over is reserved. */
+	if (judge.calm && status == ST_HELD && turn->shared && strstr(why, "released already") == NULL &&
+	    judge.lock[0].closed_since_us + patience() < judge.waits_since_us[client])
+		judge_breach("readers enter together", "client %d was refused, but there is no writer: %s", client,
+		    why);
+	if (status == ST_OK && turn->replace) {
+		if (judge.calm && judge.waits_since_us[client] + CALM_IDLE_US < judge.newest_us)
+			judge_breach("the newest --replace wins", "client %d got the lock after a newer one", client);
+		if (judge.waits_since_us[client] > judge.newest_us)
+			judge.newest_us = judge.waits_since_us[client];
+	}
+	if ((status == ST_HELD && is_crowded_out(client, turn, why)) || !judge.calm || status == ST_OK ||
+	    (status == ST_HELD && (turn->wait_us >= 0 || turn->replace)))
 		return;
 	judge_breach("service", "there is no fault, but client %d was refused: %s", client, why);
 }
@@ -125,6 +187,7 @@ void
 judge_enters(int client, const struct lease *lease)
 {
 	struct judge_lock *const lock = &judge.lock[lease->slot];
+	const int64_t before = judge.shared[client] ? lock->writers_fence : lock->fence;
 
 	if (kernel_is_killed(client))
 		return;
@@ -132,13 +195,17 @@ judge_enters(int client, const struct lease *lease)
 	world_say("client %d: IS INSIDE, fence %" PRId64 ", for %.3f ms", client, lease->fence,
 	    (double)(lease->valid_until_us - kernel_time_of(client, event_now())) / 1000);
 	check_validity(client, lease->token, lease->valid_until_us);
-	if (!judge.loses_data && lease->fence <= lock->fence)
+	if (judge.shared[client] && strchr(lease->token, '.') != NULL)
+		judge_nodes_entered(client);
+	if (!judge.loses_data && lease->fence <= before)
 		judge_breach("fences grow", "client %d entered with fence %" PRId64 " after %" PRId64, client,
-		    lease->fence, lock->fence);
+		    lease->fence, before);
 	if (lease->fence > server_store(0)->now_us + 25 * HOUR_US)
 		judge_breach("fences are times of day", "client %d entered with fence %" PRId64, client, lease->fence);
 	if (lease->fence > lock->fence)
 		lock->fence = lease->fence;
+	if (lease->fence > lock->writers_fence && !judge.shared[client])
+		lock->writers_fence = lease->fence;
 	if (!judge.loses_data && event_now() < lock->kept_until_us)
 		judge_breach("--min-hold", "client %d entered %.3f ms before the end of a lock that was kept", client,
 		    (double)(lock->kept_until_us - event_now()) / 1000);
@@ -185,6 +252,8 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
 		return;
 	if (judge.calm && status != ST_OK)
 		judge_breach("service", "there is no fault, but client %d could not release its lock", client);
+	if (kept_until_us > 0 && status == ST_OK && token_shared(lease->token))
+		put_off_all(lock, event_now() + ttl_us + seen_us);
 	if (status != ST_OK || ownership == OWNED_STILL)
 		return;
 	if (kept_until_us > 0 && strchr(lease->token, '.') != NULL) {
@@ -192,16 +261,33 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
 		 * A node that had not received this further hold may have handed the lock over when the first hold
 		 * ended.  That handoff token is valid for the lock that is kept on other nodes, too.
 		 */
-		lock->idle_since_us = event_now() + ttl_us + seen_us;
+		put_off_all(lock, event_now() + ttl_us + seen_us);
 	} else if (kept_until_us > 0) {
 		/* By the clocks of the servers, which may run faster. */
 		kept_until_us -= lease_drift_us(kept_until_us - event_now() + ttl_us);
 		lock->kept_until_us = kept_until_us > lock->kept_until_us ? kept_until_us : lock->kept_until_us;
 		/* Its end is not announced: a waiter retries when the lease that it saw has ended. */
-		lock->idle_since_us = (kept_until_us > event_now() ? kept_until_us : event_now()) + seen_us;
+		put_off_all(lock, (kept_until_us > event_now() ? kept_until_us : event_now()) + seen_us);
 	} else if (!judge.loses_data && judge_nodes_held_by(judge.has[client], lease->token) > judge.plan->servers / 2)
 		judge_breach("a release frees the lock", "client %d released %.4s, but a majority still has it", client,
 		    lease->token);
+}
+
+void
+judge_is_asked(int client, const struct lease *lease)
+{
+	if (!kernel_is_killed(client) && !judge.loses_data &&
+	    judge_nodes_asking(judge.has[client], lease->token) <= judge.plan->servers / 2)
+		judge_breach("a majority asks", "client %d ends, but no majority of the nodes asks %.4s to", client,
+		    lease->token);
+}
+
+void
+judge_has_ended(int client, int other)
+{
+	if (!kernel_is_killed(client) && !judge.loses_data && client_is_inside(other))
+		judge_breach("--ask waits for the end", "client %d learns that client %d has ended, which is inside",
+		    client, other);
 }
 
 void
@@ -218,10 +304,10 @@ judge_crashes(int client)
 {
 	const int64_t lease_us = judge.plan->ttl_ms * MS + lease_drift_us(judge.plan->ttl_ms * MS);
 
-	for (int i = 0; i < LOCKS && judge.phase[client] != AWAY; i++) {
-		if (judge.lock[i].idle_since_us < event_now() + lease_us)
-			judge.lock[i].idle_since_us = event_now() + lease_us;
-	}
+	for (int i = 0; i < LOCKS && judge.phase[client] != AWAY; i++)
+		put_off_all(&judge.lock[i], event_now() + lease_us);
+	if (judge.phase[client] != AWAY && !judge.shared[client])
+		put_off(&judge.lock[0].closed_since_us, event_now() + ENTRY_US);
 	judge.phase[client] = AWAY;
 }
 
@@ -235,20 +321,10 @@ check_exclusion(void)
 	for (int i = 0; i < judge.plan->clients; i++) {
 		if (!client_is_inside(i))
 			continue;
-		if (inside[judge.has[i]] > 0)
+		if (inside[judge.has[i]] > 0 && !(judge.shared[i] && judge.shared[inside[judge.has[i]] - 1]))
 			judge_breach("exclusion", "clients %d and %d are both inside", inside[judge.has[i]] - 1, i);
 		inside[judge.has[i]] = i + 1;
 	}
-}
-
-/* The maximum time until a waiter gets a free lock. */
-static int64_t
-patience(void)
-{
-	if (judge.calm)
-		return CALM_IDLE_US + 60 * plan_delay_us(judge.plan) + (judge.plan->refuses ? POLL_US : 0);
-	return IDLE_US + WINDOW_US + 2 * judge.plan->ttl_ms * MS +
-	    (judge.plan->net.slow_per_mille > 0 ? judge.plan->net.slow_us * 8 : 0);
 }
 
 /* The last time at which the lock, or each of so many slots, was held. */
@@ -262,7 +338,7 @@ idle_since(int slots)
 	return since;
 }
 
-/* Check that no waiter sleeps while the lock is free. */
+/* Check that no waiter sleeps while the lock is free, and no reader while there is no writer. */
 static void
 check_waiters(void)
 {
@@ -270,13 +346,15 @@ check_waiters(void)
 	int waiter = -1;
 
 	for (int i = 0; i < judge.plan->clients; i++) {
-		if (judge.phase[i] == HAVING && judge.lock[judge.has[i]].idle_since_us < event_now())
-			judge.lock[judge.has[i]].idle_since_us = event_now();
+		if (judge.phase[i] == HAVING)
+			put_off(&judge.lock[judge.has[i]].idle_since_us, event_now());
+		if (judge.phase[i] != AWAY && !judge.shared[i])
+			put_off(&judge.lock[0].closed_since_us, event_now());
 	}
 	for (int i = 0; i < judge.plan->clients; i++) {
 		if (judge.phase[i] != WAITING)
 			continue;
-		since = idle_since(judge.slots[i]);
+		since = judge.shared[i] ? judge.lock[0].closed_since_us : idle_since(judge.slots[i]);
 		since = judge.waits_since_us[i] > since ? judge.waits_since_us[i] : since;
 		since = since > judge.trouble_until_us ? since : judge.trouble_until_us;
 		since += kernel_preempted_us(i) - judge.preempted_us[i]; /* a preempted process can't act */
@@ -289,7 +367,8 @@ check_waiters(void)
 		judge_counts.longest_idle_us = longest;
 	if (longest > patience())
 		judge_breach("no waiter sleeps while the lock is free",
-		    "client %d has been waiting for %.3f ms for a free lock", waiter, (double)longest / 1000);
+		    "client %d has been waiting for %.3f ms for a lock that is free, or shared as it asks", waiter,
+		    (double)longest / 1000);
 }
 
 void

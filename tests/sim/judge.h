@@ -33,6 +33,12 @@ void judge_may_stay(int client, const char *token, int64_t before_us, int64_t un
 void judge_loses(int client);
 void judge_released(int client, const struct lease *, int64_t kept_until_us, enum status, enum ownership);
 void judge_done(int client);
+
+/* It is asked to end, as a majority of the nodes must say. */
+void judge_is_asked(int client, const struct lease *);
+
+/* It learns that another client has ended, whose lock is still the same. */
+void judge_has_ended(int client, int other);
 void judge_crashes(int client);
 
 /* -- Other events ---------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 
 enum in_c {
 	NOT_IN_C,
+	ASKED_BY_ONE,
 	GRANTED_FROM_ANSWER,
 	HALF_A_MAJORITY,
 	LATE_RENEWAL,
@@ -27,6 +28,11 @@ enum in_c {
 	NO_SENDING_AGAIN,
 	NO_UNDO_AT_SILENT,
 	SAME_TOKEN,
+	SHARED_ALL_MARKED,
+	SHARED_LEAVES_AT_ONCE,
+	SHARED_NOBODY_INVITED,
+	SHARED_ONE_NODE_INVITES,
+	SHARED_WRITER_INVITES_NOBODY,
 	SLOTS_ADDED_UP,
 	SLOTS_ANOTHERS_HANDOFF,
 	SLOTS_BLOCK_ANYWHERE,
@@ -41,6 +47,8 @@ static const struct mutant {
 	const char *from, *to; /* in a script */
 	enum in_c in_c;
 } mutants[] = {
+	{ "asked-anyone", "asked == token and by or ''", "by or ''", NOT_IN_C },
+	{ "asked-by-one-node", NULL, NULL, ASKED_BY_ONE },
 	{ "fence-not-bounded", "if fence / 1000 > now + DAY then", "if false then", NOT_IN_C },
 	{ "fence-not-raised", "fence = math.max(fence + 1, ", "fence = math.max(0, ", NOT_IN_C },
 	{ "fence-not-written-back", "if (tonumber(redis.call('HGET', meta, 'fence') or 0) or 0) < fence then",
@@ -54,6 +62,7 @@ static const struct mutant {
 	{ "heal-without-check", "if not redis.call('SET', key, token, 'NX', 'PX', string.format('%.0f', longest)) then",
 	    "if not redis.call('SET', key, token, 'PX', string.format('%.0f', longest)) then", NOT_IN_C },
 	{ "late-renewal", NULL, NULL, LATE_RENEWAL },
+	{ "max-waiters-none", "and count_waiters() >= most and", "and", NOT_IN_C },
 	{ "min-hold-deletes", "redis.call('PEXPIRE', key, keep)\nelseif", "redis.call('DEL', key)\nelseif", NOT_IN_C },
 	{ "no-guard", "if up < math.abs(guard) and", "if false and", NOT_IN_C },
 	{ "newcomers-take-handoffs", "local node, handoff, waiter = ARGV[7] or '1', ARGV[8] or ''",
@@ -71,11 +80,24 @@ static const struct mutant {
 	{ "same-token-again", NULL, NULL, SAME_TOKEN },
 	{ "set-without-nx", "redis.call('SET', key, token, 'NX', 'PX', ARGV[2])\nif",
 	    "redis.call('SET', key, token, 'PX', ARGV[2])\nif", NOT_IN_C },
+	{ "shared-all-marked", NULL, NULL, SHARED_ALL_MARKED },
+	{ "shared-behind-nobody", "count = count + (distance > own and 1 or 0)", "count = 0", NOT_IN_C },
+	{ "shared-ends-under-others", "if redis.call('EXISTS', holds) == 1 then\nreturn release()",
+	    "if false then\nreturn release()", NOT_IN_C },
+	{ "shared-first-node-decides", "return count\n", "return ARGV[7] == '1' and count or 1\n", NOT_IN_C },
+	{ "shared-first-not-added", "redis.call('ZADD', holds, 'NX', ms(now + left), token)", "", NOT_IN_C },
+	{ "shared-leaves-at-once", NULL, NULL, SHARED_LEAVES_AT_ONCE },
+	{ "shared-nobody-invited", NULL, NULL, SHARED_NOBODY_INVITED },
+	{ "shared-one-node-invites", NULL, NULL, SHARED_ONE_NODE_INVITES },
+	{ "shared-set-says-ended", "if hold ~= token and redis.call('ZCOUNT', holds, ms(now), '+inf') == 0 then",
+	    "if hold ~= token and redis.call('EXISTS', holds) == 0 then", NOT_IN_C },
+	{ "shared-writer-invites-nobody", NULL, NULL, SHARED_WRITER_INVITES_NOBODY },
 	{ "slots-added-up", NULL, NULL, SLOTS_ADDED_UP },
 	{ "slots-anothers-handoff", NULL, NULL, SLOTS_ANOTHERS_HANDOFF },
 	{ "slots-block-anywhere", NULL, NULL, SLOTS_BLOCK_ANYWHERE },
 	{ "slots-look-in-two-steps", NULL, NULL, SLOTS_LOOK_IN_TWO_STEPS },
-	{ "slots-noted-beside-a-free-one", "if not free and waiter ~= '' then", "if waiter ~= '' then", NOT_IN_C },
+	{ "slots-noted-beside-a-free-one", "if not free and waiter ~= '' and not crowded then", "if waiter ~= '' then",
+	    NOT_IN_C },
 	{ "slots-one-list", NULL, NULL, SLOTS_ONE_LIST },
 	{ "slots-own-waiters", NULL, NULL, SLOTS_OWN_WAITERS },
 	{ "stale-holds", "redis.call('DEL', holds)\nredis.call('HSET'", "redis.call('HSET'", NOT_IN_C },
@@ -104,7 +126,7 @@ mutant_choose(const char *name)
 bool
 mutant_can_be_made(void)
 {
-	for (int i = SCRIPT_ACQUIRE; i <= SCRIPT_UNDO && in_script != NULL; i++) {
+	for (int i = SCRIPT_ACQUIRE; i <= SCRIPT_UNSHARE && in_script != NULL; i++) {
 		if (strstr(command_script((enum script)i), in_script) != NULL)
 			return true;
 	}
@@ -185,6 +207,37 @@ WRAPPED(void, node_send, (struct node * n, const struct command *c, node_complet
 	__real_node_send(n, &other, completion, context);
 }
 
+WRAPPED(void, token_share, (char *token))
+{
+	if (chosen != SHARED_ALL_MARKED)
+		__real_token_share(token);
+}
+
+/* A reader is no longer noted when it enters. */
+WRAPPED(bool, waitqueue_await_node, (struct acquire * t))
+{
+	if (chosen == SHARED_LEAVES_AT_ONCE)
+		waitqueue_unlist(&t->queue);
+	return __real_waitqueue_await_node(t);
+}
+
+/* Only a reader that got the lock from the queue sends it in this way. */
+WRAPPED(void, nodes_send_all, (struct nodes * n, const struct command *c, node_completion *completion, void *context))
+{
+	const bool invites = c->argv[1] == command_script(SCRIPT_INVITE);
+
+	if (invites && chosen == SHARED_ONE_NODE_INVITES)
+		node_send(n->node[n->count - 1], c, completion, context);
+	else if (!invites || chosen != SHARED_NOBODY_INVITED)
+		__real_nodes_send_all(n, c, completion, context);
+}
+
+WRAPPED(void, waitqueue_leave, (struct waitqueue * q, const bool noted[NODES_MAX], int64_t until_us))
+{
+	q->invites = q->invites && chosen != SHARED_WRITER_INVITES_NOBODY;
+	__real_waitqueue_leave(q, noted, until_us);
+}
+
 WRAPPED(void, keys_of, (const char *key, struct keys *names))
 {
 	__real_keys_of(key, names);
@@ -240,15 +293,25 @@ WRAPPED(enum status, redis_renew,
 {
 	const struct wait late = { CLOCK_NEVER, limit->interrupt_fd };
 
-	return __real_redis_renew(backend, lease, chosen == LATE_RENEWAL ? &late : limit, renewed, err);
+	const enum status status = __real_redis_renew(backend, lease, chosen == LATE_RENEWAL ? &late : limit, renewed,
+	    err);
+	const struct redis_backend *const s = (const struct redis_backend *)backend;
+
+	for (int i = 0; i < s->nodes.count && chosen == ASKED_BY_ONE && status == ST_OK; i++) {
+		if (s->renewal->round.asked[i])
+			memcpy(renewed->asked_by, s->renewal->round.asked_by, sizeof(renewed->asked_by));
+	}
+	return status;
 }
 
 WRAPPED(bool, token_new, (char token[TOKEN_SIZE]))
 {
 	static const char same[] = "AAAAAAAAAAAAAAAAAAAAAA";
+	const bool fine = __real_token_new(token);
 
-	if (chosen != SAME_TOKEN)
-		return __real_token_new(token);
-	memcpy(token, same, sizeof(same));
-	return true;
+	if (chosen == SAME_TOKEN)
+		memcpy(token, same, sizeof(same));
+	else if (chosen == SHARED_ALL_MARKED)
+		__real_token_share(token);
+	return fine;
 }

@@ -116,6 +116,56 @@ make_slots(struct plan *p)
 	}
 }
 
+/* In one schedule of four, with turns that differ. */
+static void
+make_max_waiters(struct plan *p)
+{
+	const bool any = one_in(4);
+
+	for (int c = 0; c < p->clients; c++) {
+		for (int t = 0; t < p->turns; t++)
+			p->turn[c][t].max_waiters = any && one_in(2) ? (int)roll(1, p->clients - 1) : 0;
+	}
+}
+
+/*
+ * Readers and writers, where there are no slots.  Sometimes a reader stays for long: who sleeps although the lock is open
+ * to it can't wait for its end.
+ */
+static void
+make_readers(struct plan *p)
+{
+	const int most = one_in(2) ? 2 : 4; /* one turn in so many is a writer's */
+
+	p->shares = p->slots == 0 && one_in(2);
+	for (int c = 0; c < p->clients && p->shares; c++) {
+		for (int t = 0; t < p->turns; t++) {
+			p->turn[c][t].shared = !one_in(most);
+			if (p->turn[c][t].shared)
+				p->turn[c][t].broken = false; /* others use it, too */
+		}
+	}
+	if (p->shares && one_in(4)) {
+		p->turn[0][0].shared = true;
+		p->turn[0][0].broken = false;
+		p->turn[0][0].hold_us = roll(3000, 40000) * MS;
+	}
+}
+
+/* In one schedule of four without readers, holders are asked to end. */
+static void
+make_requests(struct plan *p)
+{
+	const bool some = !p->shares && one_in(4);
+
+	for (int c = 0; c < p->clients; c++) {
+		for (int t = 0; t < p->turns; t++) {
+			p->turn[c][t].replace = some && one_in(2) && p->turn[c][t].slots == 0;
+			p->turn[c][t].asks = some && one_in(6);
+		}
+	}
+}
+
 void
 plan_make(struct plan *p, uint64_t seed)
 {
@@ -145,6 +195,9 @@ plan_make(struct plan *p, uint64_t seed)
 			p->turn[c][t].broken = p->turn[c][t].nested && one_in(3);
 	}
 	make_slots(p);
+	make_max_waiters(p);
+	make_readers(p);
+	make_requests(p);
 }
 
 int64_t
@@ -215,8 +268,16 @@ plan_print(const struct plan *p)
 				: t->wait_us == 0 ? "does not wait"
 						  : "waits %.3f ms",
 			    (double)t->wait_us / 1000);
+			if (t->max_waiters > 0)
+				printf(" beside fewer than %d", t->max_waiters);
 			if (t->slots > 0)
 				printf(", one of %d slots", t->slots);
+			if (t->shared)
+				printf(", shared");
+			if (t->replace)
+				printf(", replaces the holder");
+			if (t->asks)
+				printf(", no, only asks the holder to end");
 			if (t->broken)
 				printf(", then it is broken");
 			if (t->keep_ms > 0)

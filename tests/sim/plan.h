@@ -51,7 +51,11 @@ struct turn {
 	int64_t wait_us; /* 0: try once; -1: no timeout */
 	int64_t keep_ms; /* --min-hold: the lock is kept this long after the end */
 	int64_t term_us; /* how long a command takes to end after a signal */
-	int slots;	 /* it takes one of so many slots; 0: the exclusive lock */
+	int slots;	 /* it takes one of so many slots; 0: the lock itself */
+	int max_waiters; /* it waits only beside fewer; 0: beside any number */
+	bool shared;	 /* with other readers */
+	bool replace;	 /* --replace: the holder is asked to end */
+	bool asks;	 /* nothing but this: break --ask, of whoever is inside */
 };
 
 struct plan {
@@ -60,6 +64,7 @@ struct plan {
 	int64_t ttl_ms, round_ms;
 	bool guarded; /* --restart-guard, the default with several nodes */
 	int slots;    /* the most that a turn asks for */
+	bool shares;  /* some turns are those of readers */
 	bool refuses; /* all servers refuse BLPOP, as if an ACL or a proxy forbids it */
 	struct net_plan net;
 	int64_t server_offset_us[SERVERS];

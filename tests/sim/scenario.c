@@ -104,6 +104,57 @@ short_command(struct plan *p)
 	p->turn[0][0].hold_us = p->turn[0][1].hold_us = MS / 10;
 }
 
+/*
+ * A reader's request to enter is late, so that it ends its hold before the node has received it.  The set of holds, which
+ * then has this hold only, does not say that the first reader has left.
+ */
+static void
+late_entrance(struct plan *p)
+{
+	begin(p, 1, 4, 3, 3000);
+	p->shares = true;
+	p->net.slow_per_mille = 40;
+	p->net.slow_us = 600 * MS;
+	p->round_ms = 50;
+	for (int c = 0; c < 4; c++) {
+		for (int t = 0; t < 3; t++)
+			p->turn[c][t] = (struct turn){ .shared = true,
+				.pause_us = 5 * MS,
+				.hold_us = c == 0 ? 900 * MS : 5 * MS,
+				.wait_us = -1 };
+	}
+}
+
+/*
+ * A reader fails to enter, and takes its hold back while a distant node has not replied.  Nothing waits for that node after
+ * that, but the release of the lock that the reader gets next must reach it, too.
+ */
+static void
+marked_by_entrance(struct plan *p)
+{
+	begin(p, 3, 2, 1, 1565);
+	p->shares = true;
+	p->net.far_us[0] = 4500;
+	p->turn[0][0] = (struct turn){ .shared = true, .hold_us = 3 * MS };
+	p->turn[1][0] = (struct turn){ .shared = true, .pause_us = MS / 2, .hold_us = 1120 * MS, .wait_us = -1 };
+}
+
+/*
+ * The nodes that reply first have two fences: that of the group, and one of another century, which no node records.  The
+ * distant one has a third, since its clock is ahead.  A reader enters all the same.
+ */
+static void
+spoiled_fence(struct plan *p)
+{
+	begin(p, 3, 2, 1, 1500);
+	p->shares = true;
+	p->net.far_us[0] = 4 * MS;
+	p->server_offset_us[0] = 2400000 * MS;
+	p->turn[0][0] = (struct turn){ .shared = true, .hold_us = 40000 * MS };
+	p->turn[1][0] = (struct turn){ .shared = true, .pause_us = 100 * MS, .hold_us = 5 * MS, .wait_us = -1 };
+	p->fault[p->faults++] = (struct fault){ .kind = FAULT_SPOIL, .at_us = 50 * MS, .server = 1 };
+}
+
 static const struct scenario {
 	const char *name;
 	void (*make)(struct plan *);
@@ -111,10 +162,13 @@ static const struct scenario {
 } scenarios[] = {
 	{ "interrupted-renewal", interrupted_renewal, 20 },
 	{ "kept-not-everywhere", kept_not_everywhere, 300 },
+	{ "late-entrance", late_entrance, 300 },
+	{ "marked-by-entrance", marked_by_entrance, 1000 },
 	{ "outer-ends-first", outer_ends_first, 1000 },
 	{ "queue-node-reconnects", queue_node_reconnects, 300 },
 	{ "refused-queue", refused_queue, 100 },
 	{ "short-command", short_command, 100 },
+	{ "spoiled-fence", spoiled_fence, 30 },
 	{ "split-hand-over", split_hand_over, 300 },
 };
 

@@ -14,6 +14,7 @@
 
 #include "arena.h"
 #include "entry.h"
+#include "judge.h"
 
 enum {
 	SCRIPTS = 64
@@ -21,6 +22,11 @@ enum {
 
 static lua_State *lua;
 static struct store *running; /* the store that the running script uses */
+static struct {
+	const struct arg *key; /* its KEYS */
+	int keys;
+	bool others; /* its first line allows others */
+} declared;
 
 static struct {
 	struct arg source;
@@ -79,6 +85,36 @@ read_argument(lua_State *l, int index, struct arg *a)
 	return true;
 }
 
+static bool
+is_declared(struct arg key)
+{
+	for (int i = 0; i < declared.keys; i++) {
+		if (arg_same(declared.key[i], key))
+			return true;
+	}
+	return declared.others;
+}
+
+/* Dragonfly and some proxies refuse a key that is not in KEYS. */
+static void
+check_keys(int argc, const struct arg *a)
+{
+	static const char *const without[] = { "TIME", "INFO" }, *const several[] = { "DEL", "EXISTS" };
+	const int first = strcmp(a[0].bytes, "MEMORY") == 0 ? 2 : 1;
+	bool all = false;
+
+	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+		if (strcmp(a[0].bytes, without[i]) == 0)
+			return;
+		all = all || strcmp(a[0].bytes, several[i]) == 0;
+	}
+	for (int i = first; i < argc && (all || i == first); i++) {
+		if (!is_declared(a[i]))
+			judge_breach("keys are declared", "a script calls %s of %s, which is not in KEYS", a[0].bytes,
+			    a[i].bytes);
+	}
+}
+
 static int
 call(lua_State *l, bool protect)
 {
@@ -90,8 +126,10 @@ call(lua_State *l, bool protect)
 		if (i == STORE_ARGS || !read_argument(l, i + 1, &a[i]))
 			v = value_error("ERR Lua redis lib command arguments must be strings or integers");
 	}
-	if (v == NULL)
+	if (v == NULL) {
+		check_keys(argc, a);
 		v = store_call(running, argc, a);
+	}
 	push_reply(l, v);
 	return v->kind == VALUE_ERROR && !protect ? lua_error(l) : 1;
 }
@@ -252,6 +290,9 @@ run_eval(struct store *s, int argc, const struct arg *a)
 	if (lua == NULL)
 		start_lua();
 	running = s;
+	declared.key = a + 3;
+	declared.keys = (int)keys;
+	declared.others = strncmp(a[1].bytes, "--!df flags=allow-undeclared-keys\n", 34) == 0;
 	set_global("KEYS", a + 3, (int)keys);
 	set_global("ARGV", a + 3 + keys, argc - 3 - (int)keys);
 	if (push_script(a[1]) && lua_pcall(lua, 0, 1, 0) == 0)

@@ -89,17 +89,19 @@ drop_a_slot(struct plan *p)
 	return adopt(p, &q);
 }
 
-/* One turn of each client fewer, only simple ones, as many slots in each, a network without peculiarities, good clocks. */
+/* One turn of each client fewer, only simple ones, as many slots in each, no readers, a network without peculiarities, good clocks. */
 static bool
 simplify(struct plan *p)
 {
-	struct plan q[5] = { *p, *p, *p, *p, *p };
+	struct plan q[6] = { *p, *p, *p, *p, *p, *p };
 
 	q[0].turns -= q[0].turns > 1;
 	for (int c = 0; c < p->clients; c++) {
 		for (int t = 0; t < p->turns; t++) {
+			q[1].turn[c][t].max_waiters = 0;
 			q[1].turn[c][t].by_token = q[1].turn[c][t].nested = q[1].turn[c][t].broken = false;
 			q[4].turn[c][t].slots = p->slots;
+			q[5].turn[c][t].shared = q[5].shares = false;
 		}
 	}
 	q[2].net = (struct net_plan){ .delay_us = p->net.delay_us };
@@ -107,7 +109,8 @@ simplify(struct plan *p)
 	memset(q[3].server_offset_us, 0, sizeof(q[3].server_offset_us));
 	for (int i = 0; i < PROCESSES; i++)
 		q[3].clock[i] = (struct clock_plan){ .offset_us = p->clock[i].offset_us };
-	return adopt(p, &q[0]) || adopt(p, &q[1]) || adopt(p, &q[2]) || adopt(p, &q[3]) || adopt(p, &q[4]);
+	return adopt(p, &q[0]) || adopt(p, &q[1]) || adopt(p, &q[2]) || adopt(p, &q[3]) || adopt(p, &q[4]) ||
+	    adopt(p, &q[5]);
 }
 
 void

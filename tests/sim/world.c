@@ -67,9 +67,10 @@ show_value(const struct value *v, char *text, size_t size)
 static const char *
 name_of(const char *script)
 {
-	static const char *const marks[][2] = { { "local slots", "look" }, { "HALF_HOUR", "acquire" },
-		{ "REMEMBERED", "release" }, { "local MOST", "renew" }, { "others", "heal" }, { "RPUSH", "leave" },
-		{ "LPUSH", "pass" }, { "HOUR", "fence" }, { "DEL", "undo" } };
+	static const char *const marks[][2] = { { "local slots", "look" }, { "writers_before", "share" },
+		{ "HALF_HOUR", "acquire" }, { "local function release", "unshare" }, { "REMEMBERED", "release" },
+		{ "local MOST, TICKETS", "invite" }, { "local MOST", "renew" }, { "others", "heal" },
+		{ "RPUSH", "leave" }, { "LPUSH", "pass" }, { "HOUR", "fence" }, { "DEL", "undo" } };
 
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
 		if (strstr(script, marks[i][0]) != NULL)
@@ -253,7 +254,7 @@ long_enough(void)
 {
 	const int64_t turns = plan->clients * plan->turns;
 
-	return (20000 + turns * (15000 + 4 * plan->ttl_ms)) * MS;
+	return (20000 + turns * (15000 + 4 * plan->ttl_ms)) * MS + plan->turn[0][0].hold_us;
 }
 
 bool

@@ -18,7 +18,9 @@ setup() {
 @test "every mutant is found" {
     mutants=$("$sim" --mutants)
     for mutant in $mutants; do
-        catches "$mutant" 60000
+        schedules=60000
+        [ "$mutant" != shared-set-says-ended ] || schedules=late-entrance # too rare
+        catches "$mutant" "$schedules"
     done
 }
 

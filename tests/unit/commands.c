@@ -281,6 +281,8 @@ TEST(abilities)
 	is_int(call("status --max-age 1h k"), 64, "--max-age");
 	is_int(call("run --replicas 1 k -- true"), 64, "--replicas");
 	ok(said("--replicas is not for Memory"), "the service is named");
+	is_int(call("run --slots 2 k -- true"), 64, "--slots");
+	is_int(call("run --shared k -- true"), 64, "--shared");
 	is_int(call("run -N memory:a -N memory:b k -- true"), 64, "two nodes");
 	is_int(call("run -N other:a k -- true"), 64, "a URL of another service");
 	ok(said("--node: not a URL of memory"), "the error of the service is shown");

@@ -108,6 +108,20 @@ TEST(healthy)
 
 #define SET(member, text) (void)snprintf(f.member, sizeof(f.member), "%s", text)
 
+/* What a managed server does not report is no problem by itself. */
+TEST(unknown)
+{
+	struct facts f = healthy("a");
+
+	set(&f, "maxmemory_policy", "");
+	set(&f, "tcp-keepalive", "");
+	(void)judge(&terms, &f, 1);
+	is_int(doctor_outcome(&f, &r, &err), ST_OK, "the outcome");
+	set(&f, "tcp-keepalive", "0");
+	(void)judge(&terms, &f, 1);
+	is_int(doctor_outcome(&f, &r, &err), ST_NO, "with a warning beside it");
+}
+
 TEST(one)
 {
 	WITH(f.probed.rtt_us = 300, "answer", GRADE_OK, "in 0.30ms, less than 0.01% of the lease of 30s");
@@ -116,23 +130,23 @@ TEST(one)
 	WITH(f.probed.rtt_us = 2000000, "answer", GRADE_FAIL, "6.67%");
 	WITH(set(&f, "redis_version", "4.0.9"), "version", GRADE_FAIL, "Redis 4.0.9");
 	WITH(set(&f, "redis_version", "5.0.0"), "version", GRADE_OK, "Redis 5.0.0");
-	WITH(set(&f, "redis_version", ""), "version", GRADE_WARN, "unknown");
+	WITH(set(&f, "redis_version", ""), "version", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "role", "slave"), "role", GRADE_FAIL, "a replica");
 	WITH(set(&f, "role", "sentinel"), "role", GRADE_FAIL, "a sentinel");
-	WITH(set(&f, "role", ""), "role", GRADE_WARN, "unknown");
+	WITH(set(&f, "role", ""), "role", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "uptime_in_seconds", "29"), "uptime", GRADE_WARN, "it started 29s ago");
 	WITH(set(&f, "uptime_in_seconds", "30"), "uptime", GRADE_OK, "30s");
-	WITH(set(&f, "uptime_in_seconds", "x"), "uptime", GRADE_WARN, "unknown");
+	WITH(set(&f, "uptime_in_seconds", "x"), "uptime", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "connected_slaves", "1"), "replicas", GRADE_WARN, "1 connected");
-	WITH(set(&f, "connected_slaves", "x"), "replicas", GRADE_WARN, "unknown");
+	WITH(set(&f, "connected_slaves", "x"), "replicas", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "connected_clients", "9000"), "clients", GRADE_OK, "9000 of 10000");
 	WITH(set(&f, "connected_clients", "9001"), "clients", GRADE_WARN, "9001 of 10000");
 	WITH((set(&f, "connected_clients", "40"), set(&f, "maxclients", "100")), "clients", GRADE_WARN, "40 of 100");
-	WITH(set(&f, "maxclients", "x"), "clients", GRADE_WARN, "unknown");
+	WITH(set(&f, "maxclients", "x"), "clients", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "timeout", "10"), "idling", GRADE_WARN, "closed after 10s");
 	WITH(set(&f, "timeout", "11"), "idling", GRADE_OK, "timeout 11");
 	WITH(set(&f, "tcp-keepalive", "0"), "idling", GRADE_WARN, "tcp-keepalive is off");
-	WITH(set(&f, "tcp-keepalive", "x"), "idling", GRADE_WARN, "unknown");
+	WITH(set(&f, "tcp-keepalive", "x"), "idling", GRADE_UNKNOWN, "does not report timeout");
 	WITH((f.probed.trial = ST_NO_QUORUM, SET(probed.trial_err.text, "its memory is full")), "lock", GRADE_FAIL,
 	    "memory");
 	WITH((f.probed.trial = ST_DENIED, SET(probed.trial_err.text, "NOPERM")), "lock", GRADE_FAIL, "NOPERM");
@@ -147,7 +161,7 @@ TEST(memory)
 	    "volatile-ttl");
 	WITH((set(&f, "maxmemory", "1000"), set(&f, "evicted_keys", "7"), set(&f, "maxmemory_policy", "allkeys-lru")),
 	    "memory", GRADE_WARN, "7 keys so far");
-	WITH(set(&f, "maxmemory", "x"), "memory", GRADE_WARN, "unknown");
+	WITH(set(&f, "maxmemory", "x"), "memory", GRADE_UNKNOWN, "does not report it");
 }
 
 TEST(clock)
@@ -156,7 +170,7 @@ TEST(clock)
 	WITH(f.offset_us = -999999, "clock", GRADE_OK, "behind this host's");
 	WITH(f.offset_us = -1000000, "clock", GRADE_WARN, "1.0s behind");
 	WITH(f.offset_us = INT64_C(7200000000), "clock", GRADE_WARN, "2h00m ahead of");
-	WITH(f.clock_known = false, "clock", GRADE_WARN, "unknown");
+	WITH(f.clock_known = false, "clock", GRADE_UNKNOWN, "does not report it");
 }
 
 TEST(persistence)
@@ -165,8 +179,8 @@ TEST(persistence)
 	WITH((set(&f, "aof_enabled", "0"), set(&f, "save", "")), "persistence", GRADE_WARN, "forgets every lock");
 	WITH(set(&f, "appendfsync", "everysec"), "persistence", GRADE_WARN, "last second");
 	WITH(set(&f, "appendfsync", "no"), "persistence", GRADE_WARN, "half a minute");
-	WITH(set(&f, "appendfsync", ""), "persistence", GRADE_WARN, "unknown");
-	WITH(set(&f, "aof_enabled", "x"), "persistence", GRADE_WARN, "unknown");
+	WITH(set(&f, "appendfsync", ""), "persistence", GRADE_UNKNOWN, "not report appendfsync");
+	WITH(set(&f, "aof_enabled", "x"), "persistence", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "aof_enabled", "1"), "persistence", GRADE_OK, "always");
 }
 
@@ -197,7 +211,7 @@ TEST(failover)
 	f.fails_over = true;
 	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write 0");
 	set(&f, "min-replicas-to-write", "x");
-	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write is unknown");
+	check_one(&f, &terms, "failover", GRADE_UNKNOWN, "not report min-replicas-to-write");
 	set(&f, "min-replicas-to-write", "1");
 	check_one(&f, &terms, "failover", GRADE_OK, "min-replicas-to-write 1");
 	set(&f, "min-replicas-to-write", "0");
@@ -279,7 +293,7 @@ TEST(several)
 	ok(finding_of("clocks")->grade == GRADE_OK, "a node that is down has no clock");
 	set(&f[2], "run_id", "");
 	(void)judge(&terms, f, 3);
-	ok(finding_of("servers")->grade == GRADE_WARN && finding_of("servers")->advice[0] != '\0', "not known: %s",
+	ok(finding_of("servers")->grade == GRADE_UNKNOWN && finding_of("servers")->advice[0] != '\0', "not known: %s",
 	    finding_of("servers")->what);
 	set(&f[2], "run_id", "id-a");
 	(void)judge(&terms, f, 3);
@@ -445,15 +459,15 @@ TEST(info)
 	f.text[0] = '\0';
 	doctor_add(&f, "redis_version:7.2.4\r\nvalkey_version:8.0.1\r\n", INFO_MOST);
 	check_one(&f, &terms, "version", GRADE_OK, "Valkey 8.0.1");
-	check_one(&f, &terms, "role", GRADE_WARN, "unknown");
+	check_one(&f, &terms, "role", GRADE_UNKNOWN, "does not report it");
 	f.text[0] = '\0';
 	doctor_add(&f, "xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n", INFO_MOST);
-	check_one(&f, &terms, "role", GRADE_WARN, "unknown");
-	check_one(&f, &terms, "uptime", GRADE_WARN, "unknown");
-	check_one(&f, &terms, "memory", GRADE_WARN, "unknown");
+	check_one(&f, &terms, "role", GRADE_UNKNOWN, "does not report it");
+	check_one(&f, &terms, "uptime", GRADE_UNKNOWN, "does not report it");
+	check_one(&f, &terms, "memory", GRADE_UNKNOWN, "does not report it");
 	f.text[0] = '\0';
 	doctor_add(&f, "", INFO_MOST);
-	check_one(&f, &terms, "version", GRADE_WARN, "unknown");
+	check_one(&f, &terms, "version", GRADE_UNKNOWN, "does not report it");
 	f = healthy("a");
 	check_one(&f, &terms, "clients", GRADE_OK, "3 of 10000"); /* the value of INFO stays */
 }
@@ -497,12 +511,12 @@ TEST(zookeeper)
 	SERVERS_WITH((void)f, "version", GRADE_OK, "ZooKeeper 3.8.4");
 	SERVERS_WITH((void)f, "leader", GRADE_OK, "a");
 	SERVERS_WITH((void)f, "leases", GRADE_OK, "from 4s to 40s");
-	SERVERS_WITH(f[0].version[0] = '\0', "version", GRADE_WARN, "unknown");
-	SERVERS_WITH(f[0].role[0] = '\0', "role", GRADE_WARN, "unknown");
+	SERVERS_WITH(f[0].version[0] = '\0', "version", GRADE_UNKNOWN, "does not report it");
+	SERVERS_WITH(f[0].role[0] = '\0', "role", GRADE_UNKNOWN, "does not report it");
 	SERVERS_WITH(memcpy(f[0].role, "standalone", 11), "role", GRADE_WARN, "standalone");
 	SERVERS_WITH(f[0].ttl_least_ms = 30001, "leases", GRADE_WARN, "to 40s");
 	SERVERS_WITH(f[0].ttl_most_ms = 29999, "leases", GRADE_WARN, "from 4s");
-	SERVERS_WITH(EACH(members, -1), "ensemble", GRADE_WARN, "unknown");
+	SERVERS_WITH(EACH(members, -1), "ensemble", GRADE_UNKNOWN, "does not report it");
 	SERVERS_WITH(EACH(members, 0), "ensemble", GRADE_WARN, "one server");
 	SERVERS_WITH(EACH(members, 1), "ensemble", GRADE_WARN, "one server");
 	SERVERS_WITH(EACH(members, 4), "ensemble", GRADE_WARN, "4 servers vote, of which 3");

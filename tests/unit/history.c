@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "lock/history.h"
 #include "tap.h"
 
@@ -40,7 +41,7 @@ TEST(parsing)
 	ok(h.formers == 0, "malformed entries are ignored");
 	add("", 0, A " 9000 ran -15 8000 9000 -15 5000 20 7 3 4 u@h l xwho@there:1");
 	ok(h.formers == 1 && strcmp(h.former[0].owner, "u@h") == 0 && strcmp(h.former[0].label, " l x") == 0 &&
-		strcmp(h.former[0].broken_by, "who@there:1") == 0,
+		strcmp(h.former[0].by, "who@there:1") == 0,
 	    "texts with blanks");
 	ok(h.former[0].command.is && h.former[0].command.status == -15 && h.former[0].held_ms == 4000 &&
 		h.former[0].waited_ms == 20 && h.former[0].fence == 7,
@@ -114,6 +115,41 @@ TEST(clocks_that_differ)
 	ok(h.formers == 2 && h.former[0].start_ms == 200000 && h.former[0].end_ms == 300001 &&
 		h.former[0].held_ms == 100001,
 	    "start and end by one clock");
+	forget();
+}
+
+/* What earlier runs took, as a waiter prints it. */
+static void
+says(const char *expected)
+{
+	char buffer[100] = "";
+	struct text text = text_in(buffer, sizeof(buffer));
+
+	history_finish(&h, 1, 0);
+	history_say_runs(&h, &text);
+	is_str(buffer, expected, "\"%s\"", expected);
+}
+
+TEST(runs)
+{
+	char entry[100];
+	int i;
+
+	add("", 0, A " 7000 released - - - - 1000 0 9 0 0 ");
+	add("", 1, B " 7000 ran -15 - 7000 -15 1000 0 8 0 0 ");
+	says("");
+	add("", 2, C " 7000 ran 3 - 7000 3 1000 0 7 0 0 ");
+	says("; the last one took 6.0s");
+	for (i = 0; i < 5; i++) {
+		(void)snprintf(entry, sizeof(entry), "%c%s %d ran 0 8000 8000 0 1000 0 %d 0 0 ", 'D' + i, &A[1],
+		    2000 + 1000 * i, 6 - i);
+		add("", (size_t)i + 3, entry);
+	}
+	says("; the last 5 took 1.0s to 6.0s");
+	forget();
+	add("", 0, A " 2000 ran 0 - 2000 0 1000 0 7 0 0 ");
+	add("", 1, B " 2000 ran 0 - 2000 0 1000 0 6 0 0 ");
+	says("; the last 2 took 1.0s");
 	forget();
 }
 

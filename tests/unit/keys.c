@@ -53,6 +53,15 @@ static const struct {
 	{ "a}", NULL },
 };
 
+static bool
+is_auxiliary(const char *name)
+{
+	char key[KEY_MAX + 1];
+	const enum sibling is = keys_sibling(name, key);
+
+	return is != METADATA && is != SIBLINGS;
+}
+
 TEST(tables)
 {
 	struct keys n;
@@ -204,7 +213,7 @@ TEST(slots)
 		keys_of(all, &m);
 		is_str(n.sibling[WAITING], slots[i].waiting, "who waits for it");
 		is_str(m.sibling[WAITING], n.sibling[WAITING], "waits for any");
-		ok(strncmp(n.sibling[WAKE], name, strlen(name)) == 0 && keys_is_auxiliary(n.sibling[WAITING]) &&
+		ok(strncmp(n.sibling[WAKE], name, strlen(name)) == 0 && is_auxiliary(n.sibling[WAITING]) &&
 			keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), of_all) && strcmp(of_all, name) == 0,
 		    "all else is that of a lock with this name");
 		is_int(keys_slot(name, strlen(name)), keys_slot(n.sibling[WAITING], strlen(n.sibling[WAITING])),
@@ -475,18 +484,18 @@ TEST(aside)
 
 	for (i = 0; i < COUNT(some); i++) {
 		keys_of(some[i], &n);
-		each(!keys_is_auxiliary(some[i]) && !keys_is_auxiliary(n.sibling[METADATA]), "%s, %s", some[i],
+		each(!is_auxiliary(some[i]) && !is_auxiliary(n.sibling[METADATA]), "%s, %s", some[i],
 		    n.sibling[METADATA]);
-		each(keys_is_auxiliary(n.sibling[HOLDS]) && keys_is_auxiliary(n.sibling[WAKE]) &&
-			keys_is_auxiliary(n.sibling[WAITING]),
+		each(is_auxiliary(n.sibling[HOLDS]) && is_auxiliary(n.sibling[WAKE]) &&
+			is_auxiliary(n.sibling[WAITING]),
 		    "of %s", some[i]);
 		for (j = 0; j < COUNT(ends); j++) {
 			(void)snprintf(name, sizeof(name), "%s%s", n.sibling[METADATA], ends[j]);
-			each(keys_is_auxiliary(name), "%s is auxiliary", name);
+			each(is_auxiliary(name), "%s is auxiliary", name);
 		}
 	}
 	for (i = 0; i < COUNT(locks); i++)
-		each(!keys_is_auxiliary(locks[i]), "'%s' may be a lock", locks[i]);
+		each(!is_auxiliary(locks[i]), "'%s' may be a lock", locks[i]);
 	each_ok("keys of the queue are not taken for locks, nor locks for them");
 }
 

@@ -69,7 +69,7 @@ acquire(struct backend *backend, const struct acquire_args *args, struct lease *
 	while (store->memory.held) {
 		h = holder_now();
 		if (args->waiting != NULL && args->wait.until_us > 0)
-			(void)args->waiting(args->context, &h);
+			(void)args->waiting(args->context, &h, 0);
 		if (clock_now_us() >= args->wait.until_us) {
 			if (args->refused_by != NULL)
 				*args->refused_by = h;
@@ -153,11 +153,11 @@ look(struct backend *backend, const struct look_args *args, struct record *recor
 }
 
 static enum status
-list(struct backend *backend, const char *pattern, const struct wait *wait, struct names *names, struct err *err)
+list(struct backend *backend, const char *pattern, const struct look_args *args, struct names *names, struct err *err)
 {
 	(void)backend;
 	(void)pattern;
-	(void)wait;
+	(void)args;
 	(void)err;
 	if (store->memory.held)
 		(void)names_add(names, store->key);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/password.h"
 #include "tap.h"
 
 #define PATIENCE_US 20000000 /* for whatever should come soon */
@@ -77,6 +78,8 @@ completed(void *context, int node, const struct result *result)
 		.connection = result->reply != NULL ? result->connection : 0 };
 }
 
+static struct password *shared; /* of the nodes that are opened */
+
 static struct node *
 open_node_at(const char *where, int replicas)
 {
@@ -85,6 +88,7 @@ open_node_at(const char *where, int replicas)
 	struct err err;
 
 	each(url_parse(where, &url, &err) == ST_OK, "a URL");
+	url.shared = shared;
 	url.replicas = replicas;
 	url.replicas_ms = 100;
 	url.node_timeout_us = PATIENCE_US;
@@ -401,6 +405,48 @@ TEST(patient)
 	ok(take(&d, PATIENCE_US) && d.tag == 2 && !d.reply && d.unsent,
 	    "the request fails when the node is disconnected");
 	node_close(n);
+}
+
+/* A server refuses the login, or a request of a connection that is logged in, and the file has another password. */
+TEST(login_again)
+{
+	static const char *const refusals[] = { "-WRONGPASS no\r\n-NOPERM no\r\n", "+OK\r\n-NOAUTH no\r\n" };
+	struct password p = { .text = "one", .version = 1 };
+	char file[120], text[300];
+	struct command c;
+	struct node *n;
+	struct got d;
+	size_t i;
+	int server, client;
+	FILE *f;
+
+	(void)snprintf(file, sizeof(file), "%s/password", folder);
+	for (i = 0; i < COUNT(refusals); i++) {
+		server = serve();
+		f = fopen(file, "w");
+		each(f != NULL && fputs("two\n", f) >= 0 && fclose(f) == 0, "a file");
+		p = (struct password){ .file = file, .text = "one", .version = 1, .read_us = INT64_MAX };
+		shared = &p;
+		n = open_node(0);
+		shared = NULL;
+		command_begin(&c, "EVAL a 0 %c", '0');
+		send_command(n, 1, &c);
+		client = await_client(server);
+		(void)receive(client, text, sizeof(text), 58);
+		each(strstr(text, "AUTH") != NULL && strstr(text, "one") != NULL, "the old password, not %s", text);
+		answer(client, refusals[i]);
+		(void)close(client); /* it is not of use any more */
+		client = await_client(server);
+		(void)receive(client, text, sizeof(text), 58);
+		each(strstr(text, "two") != NULL, "the new password, not %s", text);
+		each((strstr(text, "$1\r\n1\r\n") != NULL) == (i == 0), "it may have been executed before: %s", text);
+		answer(client, "+OK\r\n-NOAUTH no\r\n");
+		each(take(&d, PATIENCE_US) && d.reply, "the same password is not tried again");
+		node_close(n);
+		(void)close(client);
+		(void)close(server);
+	}
+	each_ok("another password logs in anew");
 }
 
 TEST(end)

@@ -37,6 +37,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 	case OPTION_EXIT_CODE:
 	case OPTION_COUNT:
 	case OPTION_SLOTS:
+	case OPTION_WAITERS:
 	case OPTION_PID:
 	case OPTION_SIGNAL:
 		return *(const int *)(const void *)at;
@@ -78,6 +79,8 @@ static const struct {
 	{ "replicas-timeout", "100ms", 100 },
 	{ "slots", "1", 1 },
 	{ "slots", "64", 64 },
+	{ "max-waiters", "1", 1 },
+	{ "max-waiters", "255", 255 },
 	{ "conflict-exit-code", "0", 0 },
 	{ "conflict-exit-code", "1", 1 },
 	{ "conflict-exit-code", "255", 255 },

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/policy.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "tap.h"
 
@@ -89,6 +91,14 @@ static const struct story {
 	    { { 11, 30, true, "w", 50 }, { 50, 30, true, "t", 53 }, { 53, 30, true, "k", NEVER } } },
 	{ "--max-run, then a warning", 5, 30, 10, true,
 	    { { 10, 30, false, "t", 30 }, { 30, 30, false, "w", 40 }, { 40, 30, false, "k", NEVER } } },
+	{ "asked to end, renewed meanwhile", 5, 20, NEVER, false,
+	    { { 10, 30, false, "t", 25 }, { 12, 42, false, "", 30 }, { 30, 60, false, "k", NEVER } } },
+	{ "asked to end, without SIGKILL", 5, 0, NEVER, false,
+	    { { 10, 30, false, "t", 25 }, { 30, 60, false, "", 55 } } },
+	{ "asked to end, then lost", 5, 100, NEVER, false,
+	    { { 10, 30, false, "t", 25 }, { 11, 30, true, "", 16 }, { 16, 30, true, "k", NEVER } } },
+	{ "asked to end, and only warned", 5, 3, NEVER, true,
+	    { { 10, 30, false, "", 30 }, { 30, 30, false, "w", 0 } } },
 };
 
 TEST(stories)
@@ -100,7 +110,8 @@ TEST(stories)
 		struct policy e = { .margin_us = s->margin,
 			.kill_after_us = s->kill_after,
 			.max_run_at_us = s->max_run_at,
-			.only_warn = s->only_warn };
+			.only_warn = s->only_warn,
+			.asked = strncmp(s->what, "asked to end", 12) == 0 };
 
 		for (size_t j = 0; j < COUNT(s->step) && s->step[j].orders != NULL; j++) {
 			const struct step *step = &s->step[j];
@@ -131,6 +142,16 @@ TEST(no_kill)
 	e = (struct policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
 	ask(&e, 30, false, 40, orders);
 	is_str(orders, "t", "no SIGKILL: the first signal when the lease has ended long ago");
+	e = (struct policy){ .margin_us = 5,
+		.kill_after_us = 3,
+		.max_run_at_us = NEVER,
+		.no_kill = true,
+		.asked = true };
+	ask(&e, 30, false, 10, orders);
+	is_str(orders, "t", "no SIGKILL: asked to end");
+	is_int(e.why, ST_ASKED, "no SIGKILL: which is why");
+	ask(&e, 60, false, 30, orders);
+	ok(orders[0] == '\0' && !policy_done(&e, 60, false, 30), "no SIGKILL: the lock is held until the process ends");
 }
 
 TEST(why)
@@ -146,6 +167,12 @@ TEST(why)
 	ok(e.why == ST_LOST && !e.killed, "lost while it ended counts as lost");
 	ask(&e, 30, true, 16, orders);
 	ok(e.why == ST_LOST && e.killed, "the command was killed after its lock was lost");
+	e = (struct policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .asked = true };
+	ask(&e, 30, false, 1, orders);
+	ask(&e, 30, false, 4, orders);
+	ok(e.killed && !policy_done(&e, 30, false, 4),
+	    "killed since somebody asked: the lock is held until it has ended");
+	ok(policy_done(&e, 30, true, 5), "or until it is lost");
 }
 
 /* -- Random lives ----------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 #include "tap.h"
 
-static const char *const states[] = { "free", "held", "handover", "kept", "foreign", "contended", "unknown" };
+static const char *const states[] = { "free", "held", "shared", "handover", "kept", "foreign", "contended", "unknown" };
 
 /* -- Tables ----------------------------------------------------------------- */
 

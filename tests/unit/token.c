@@ -63,6 +63,23 @@ TEST(duplicates)
 	each_ok("no token comes twice");
 }
 
+/* The mark is a bit that is not of the token: it stays a token, and differs from all that are not marked. */
+TEST(mark)
+{
+	char reader[TOKEN_SIZE], hold[TOKEN_SIZE];
+
+	for (size_t i = 0; i < 1000; i++) {
+		memcpy(reader, tokens[i], sizeof(reader));
+		each(!token_shared(reader), "%s is marked", reader);
+		token_share(reader);
+		each(token_valid(reader) && token_shared(reader), "%s is not marked", reader);
+		each(strncmp(reader, tokens[i], TOKEN_LENGTH - 1) == 0, "%s is another one", reader);
+		each(hold_new(reader, hold) && token_shared(hold), "the hold %s is not marked", hold);
+	}
+	each(!token_shared("") && !token_shared("BBBBBBBBBBBBBBBBBBBBB"), "too short for a mark");
+	each_ok("a token is marked as that of a reader, and its holds are");
+}
+
 static const struct {
 	const char *token;
 	bool valid;

@@ -13,7 +13,8 @@ static bool
 is_same(const struct metadata *a, const struct metadata *b)
 {
 	return strcmp(a->owner, b->owner) == 0 && strcmp(a->label, b->label) == 0 && a->ttl_ms == b->ttl_ms &&
-	    a->since_ms == b->since_ms && strcmp(a->kept_by, b->kept_by) == 0 && strcmp(a->broken, b->broken) == 0 &&
+	    a->since_ms == b->since_ms && a->slot == b->slot && strcmp(a->kept_by, b->kept_by) == 0 &&
+	    strcmp(a->broken, b->broken) == 0 && strcmp(a->asked_by, b->asked_by) == 0 && a->replaces == b->replaces &&
 	    a->holds == b->holds && memcmp(a->hold, b->hold, (size_t)a->holds * sizeof(a->hold[0])) == 0;
 }
 
@@ -30,7 +31,10 @@ TEST(round_trip)
 			m.label[k - 1] = (char)(1 + below(255));
 		m.ttl_ms = (int64_t)below(1U << 31);
 		m.since_ms = (int64_t)below(1U << 31);
+		m.slot = (int64_t)below(3);
 		(void)snprintf(m.kept_by, sizeof(m.kept_by), "%s", below(2) == 1 ? "once-per" : "");
+		(void)snprintf(m.asked_by, sizeof(m.asked_by), "%s", below(2) == 1 ? "me@host:1" : "");
+		m.replaces = below(2) == 1;
 		(void)snprintf(m.broken, sizeof(m.broken), "%s", below(2) == 1 ? "AbC-_0123456789abcde" : "");
 		for (m.holds = 0; m.holds < (int)below(METADATA_HOLDS + 1); m.holds++)
 			(void)snprintf(m.hold[m.holds], sizeof(m.hold[0]), "h%u", (unsigned int)m.holds & 0xff);

@@ -78,6 +78,36 @@ TEST(other_paths)
 	ok(path_to_key("/c/0123456789abcde", 2, key, sizeof(key)), "the longest");
 }
 
+TEST(slots)
+{
+	static const struct {
+		const char *path;
+		int slot;
+		const char *cut;
+	} cases[] = {
+		{ "/c/gpu/leases/slot-1", 1, "/c/gpu/leases" },
+		{ "/c/a/b/leases/slot-64", 64, "/c/a/b/leases" },
+		{ "/c/gpu/leases", 0, "/c/gpu/leases" },
+		{ "/c/gpu/leases/slot-65", -1, "/c/gpu/leases/slot-65" },
+		{ "/c/gpu/leases/slot-0", -1, "/c/gpu/leases/slot-0" },
+		{ "/c/gpu/leases/slot-01", -1, "/c/gpu/leases/slot-01" },
+		{ "/c/gpu/leases/slot-4294967297", -1, "/c/gpu/leases/slot-4294967297" },
+		{ "/c/gpu/leases/slot-2x", -1, "/c/gpu/leases/slot-2x" },
+		{ "/c/gpu/slot-2", -1, "/c/gpu/slot-2" },
+		{ "/c/leases/slot-2", -1, "/c/leases/slot-2" },
+		{ "/c/leases", -1, "/c/leases" },
+		{ "/c/gpu/oldleases", -1, "/c/gpu/oldleases" },
+	};
+	char path[64];
+	size_t i;
+
+	for (i = 0; i < COUNT(cases); i++) {
+		(void)snprintf(path, sizeof(path), "%s", cases[i].path);
+		is_int(path_cut_slot(path, 2), cases[i].slot, "%s", cases[i].path);
+		is_str(path, cases[i].cut, "what is left of it");
+	}
+}
+
 TEST(chroots)
 {
 	ok(path_is_chroot("") && path_is_chroot("/a") && path_is_chroot("/a/b c"), "valid chroots");

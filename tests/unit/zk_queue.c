@@ -5,6 +5,8 @@
 
 #define U1 "_c_11111111-1111-1111-1111-111111111111"
 #define U2 "_c_22222222-2222-2222-2222-222222222222"
+#define U3 "_c_33333333-3333-3333-3333-333333333333"
+#define U4 "_c_44444444-4444-4444-4444-444444444444"
 #define HEX "0123456789abcdef0123456789abcdef"
 
 static struct names
@@ -68,16 +70,55 @@ TEST(order)
 	is_int((int64_t)queue_entries(&q, q.count), 4, "entries");
 	is_str(name_of(&q, first), U1 "-lock-0000000001", "the first node of an entry");
 	is_str(name_of(&q, second), U2 "-lock-0000000004", "the first node of another entry");
-	is_str(name_of(&q, queue_before(&q, first)), "nobody", "nobody is before the first");
-	is_str(name_of(&q, queue_before(&q, second)), HEX "__lock__0000000003", "the nearest before the third");
-	is_str(name_of(&q, queue_before(&q, 2)), U1 "-lock-0000000001", "the first node of the nearest entry");
-	is_str(name_of(&q, queue_before(&q, 5)), U2 "-lock-0000000004",
+	is_str(name_of(&q, queue_before(&q, first, false)), "nobody", "nobody is before the first");
+	is_str(name_of(&q, queue_before(&q, second, false)), HEX "__lock__0000000003", "the nearest before the third");
+	is_str(name_of(&q, queue_before(&q, 2, false)), U1 "-lock-0000000001", "the first node of the nearest entry");
+	is_str(name_of(&q, queue_before(&q, 5, false)), U2 "-lock-0000000004",
 	    "the first node of the nearest entry of another client");
 	ok(queue_entries(&q, 2) == 1 && queue_entries(&q, second) != 1 && queue_entries(&q, first) == 0,
 	    "one entry before");
 	is_int((int64_t)(queue_find(&q, "_c_3") == QUEUE_NOBODY), 1, "an entry that is not there");
 	names_free(&q);
 	ok(queue_find(&q, U1) == QUEUE_NOBODY && queue_entries(&q, q.count) == 0, "an empty queue");
+}
+
+/* Who a reader waits for, and who holds the lock together. */
+TEST(readers)
+{
+	static const char *const names[] = { HEX "__rlock__0000000001", U1 "-__READ__0000000002",
+		U1 "-__rlock__0000000003", U2 "-lock-0000000004", U2 "-__lock__0000000005", U2 "-__WRIT__0000000006",
+		U3 "-__READ__0000000007", U1 "-__READ__0000000008", U2 "-lock-0000000009", U4 "-__READ__0000000010" };
+	struct names q = queue_of(names, COUNT(names));
+	const size_t writer = queue_find(&q, U2), last = queue_find(&q, U4);
+
+	is_int((int64_t)queue_holders(&q), 3, "the readers before the first writer hold the lock");
+	is_int((int64_t)queue_before(&q, queue_find(&q, U1), true) == (int64_t)QUEUE_NOBODY, 1, "a reader among them");
+	is_str(name_of(&q, queue_before(&q, writer, false)), U1 "-__READ__0000000002", "before the writer is a reader");
+	is_str(name_of(&q, queue_before(&q, queue_find(&q, U3), true)), U2 "-lock-0000000004",
+	    "before a reader, the writer");
+	is_str(name_of(&q, queue_before(&q, last, true)), U2 "-lock-0000000004",
+	    "before one behind another reader, too");
+	is_int((int64_t)queue_writers(&q, last), 1, "its two sets of nodes are one entry");
+	is_int((int64_t)queue_writers(&q, writer), 0, "no writer is before the first");
+	names_free(&q);
+	q = queue_of(names + 3, 5);
+	is_int((int64_t)queue_holders(&q), 3, "a writer holds it alone, with all its nodes");
+	names_free(&q);
+	is_int((int64_t)queue_holders(&q), 0, "nobody holds a lock without a queue");
+	ok(queue_is_reader(HEX "__rlock__0000000001") && !queue_is_reader(HEX "__lock__0000000001") &&
+		!queue_is_reader(U1 "-__WRIT__0000000001"),
+	    "readers by their names");
+}
+
+/* A writer with a second set of nodes behind another writer does not hide that one. */
+TEST(two_sets)
+{
+	static const char *const names[] = { U1 "-lock-0000000001", U2 "-lock-0000000002", U1 "-lock-0000000003",
+		U3 "-__READ__0000000004" };
+	struct names q = queue_of(names, COUNT(names));
+
+	ok(queue_writers(&q, 3) != 1 && queue_entries(&q, 3) != 1, "more than one is before a reader, or a writer");
+	names_free(&q);
 }
 
 TEST(wrap)
@@ -110,7 +151,7 @@ TEST(noise)
 		queue_sort(&q);
 		each((queue_entries(&q, q.count) > 0) == (q.count > 0), "entries of %zu", q.count);
 		for (k = 0; k < q.count; k++) {
-			before = queue_before(&q, k);
+			before = queue_before(&q, k, false);
 			each((before == QUEUE_NOBODY) == (k == 0) && (k == 0 || before < k), "%zu before %zu", before,
 			    k);
 			each(queue_entries(&q, k) != 1 || queue_is_same(&q, k - 1, 0), "%zu is second", k);
@@ -126,6 +167,7 @@ TEST(clients)
 	} cases[] = {
 		{ U1 "-lock-0000000001", "Curator" },
 		{ U1 "-__WRIT__0000000001", "Curator" },
+		{ U1 "-lease-0000000001", "Curator" },
 		{ "_c_" HEX "-lock-0000000001", "go-zookeeper" },
 		{ HEX "__lock__0000000001", "kazoo" },
 		{ "x-72057594-0000000001", "ZooKeeper's recipe" },
