@@ -57,6 +57,10 @@ class Arena:
     def suffer(self):
         """All faults, each at its time; returns when the last one is over."""
         begin = crowd.now()
+        if self.scenario.asks:
+            asker = threading.Thread(target=self.ask, args=(begin + self.scenario.seconds,), daemon=True)
+            self.threads.append(asker)
+            asker.start()
         for event in self.scenario.events:
             time.sleep(max(begin + event.at - crowd.now(), 0))
             self.history.say("fault", str(event)[11:])
@@ -71,6 +75,11 @@ class Arena:
             timer.join()
         self.clients_clock.set(0)
         self.history.say("scenario", "calm")
+
+    def ask(self, end):
+        while crowd.now() < end:
+            time.sleep(0.3)
+            self.crowd.ask()
 
     def inflict(self, event):
         if event.what.endswith(" holder") or event.what in HOLDER_ATTACKS:
@@ -132,14 +141,18 @@ class Arena:
         elif event.what == "delete":
             self.world.delete(event.nodes)
         elif event.what == "break":
-            for node in self.nodes.values():
-                self.history.say(node.name, "lost key (break)")
             environment = dict(os.environ, DLOCK_NODES=self.world.direct())
-            for key in crowd.locks(self.scenario.slots):
+            self.note_break()
+            for key in crowd.locks(self.scenario):
                 done = subprocess.run([self.crowd.dlock, "break", "--force", key], env=environment,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                       check=False)
                 self.history.say("operator", f"broke it: {done.returncode}")
+                self.note_break()  # it may have taken long, and have met another holder than at its begin
+
+    def note_break(self):
+        for node in self.nodes.values():
+            self.history.say(node.name, "lost key (break)")
 
     # -- The end -------------------------------------------------------------------
 

@@ -27,11 +27,14 @@ class Visit:
     wait: float = 0
     nested: bool = False  # its command is a dlock that enters the lock again
     min_hold: float = 0
+    replace: bool = False
+    ended: list = dataclasses.field(default_factory=list)  # numbers and times: who asked it to end learned that it had
     start: float = 0
     begun: int = -1  # the number of the line with "in"
     begun_at: float = 0
     fence: int = 0
-    slot: int = 0  # 0: the exclusive lock
+    slot: int = 0  # 0: the lock itself
+    shared: bool = False  # a reader
     lines: list = dataclasses.field(default_factory=list)  # numbers and times of all lines from inside
     code: int = None  # with which the command ended by itself
     status: int = None
@@ -108,7 +111,9 @@ class Story:
         v.start, v.way = at, words[0]
         terms = dict(word.split("=") for word in words[1:])
         v.ttl, v.wait = float(terms["ttl"]), float(terms["wait"])
+        v.shared = terms.get("shared") == "1"
         v.nested, v.min_hold = terms.get("nested") == "1", float(terms.get("min_hold", 0))
+        v.replace = terms.get("replace") == "1"
 
     def on_in(self, number, at, who, words):
         v = self.visit(who)
@@ -127,6 +132,9 @@ class Story:
 
     def on_acquired(self, _number, _at, who, words):
         self.visit(who).acquired = int(words[0])
+
+    def on_ended(self, number, at, who, _words):
+        self.visit(who).ended.append((number, at))
 
     def on_abandons(self, _number, _at, who, _words):
         self.visit(who).abandoned = True
@@ -222,6 +230,8 @@ def overlaps(story):
             for b in inside[i + 1:]:
                 if b.begun > a.lines[-1][0]:
                     break
+                if a.shared and b.shared:
+                    continue
                 first = bisect.bisect(a.lines, (b.begun, 0))
                 found.append((a, b, a.lines[first], a.lines[-1]))
     return found
@@ -243,10 +253,23 @@ def check_exclusion(story):
                f"had come in in line {b.begun + 1}")
 
 
+def check_asked(story):
+    """Who asked a holder to end does not learn of the end before it."""
+    for v in story.inside:
+        for number, at in v.ended:
+            if number < v.lines[-1][0] and not story.may_have_lost(v, at):
+                yield f"asked: {v.who} acted in line {v.lines[-1][0] + 1}, but was said to have ended in line {number + 1}"
+
+
 def check_fences(story):
-    """Each that comes in has a greater fence than all before it, as section 3 of the protocol says."""
+    """Each that comes in has a greater fence than all before it, as section 3 of the protocol says; a reader than all
+    writers before it."""
     for inside in story.each:
-        yield from check_fences_of(story, inside)
+        yield from check_fences_of(story, [v for v in inside if not v.shared])
+        for reader in [v for v in inside if v.shared]:
+            before = [v for v in inside if not v.shared and v.begun < reader.begun]
+            after = [v for v in inside if not v.shared and v.begun > reader.begun]
+            yield from check_fences_of(story, [*before[-1:], reader, *after[:1]])
 
 
 def check_fences_of(story, inside):
@@ -283,10 +306,10 @@ def check_resource_of(story, inside):
             continue
         greatest = v.fence
         if v is not last:
-            if v.who in over and not any(v.who in pair for pair in excused):
+            if v.who in over and not (v.shared and last.shared) and not any(v.who in pair for pair in excused):
                 yield (f"a late write: the resource took one of {v.who} (fence {v.fence}) in line {number + 1}, "
                        f"after {last.who}")
-            if last is not None:
+            if last is not None and not (v.shared and last.shared):
                 over.add(last.who)
             last = v
 
@@ -313,6 +336,8 @@ def check_run(story, v):
             truth = "but nobody had sent it that signal"
     elif v.outcome == "ran":
         truth = check_ran(v)
+    elif v.outcome == "asked":
+        truth = None if v.status == 76 else "but the status of that is 76"
     elif v.outcome == "lost":
         truth = None if v.status == 76 else "but the lock was lost"
     elif v.outcome in ("held", "no-quorum"):
@@ -321,7 +346,7 @@ def check_run(story, v):
             truth = f"but the status of that is {expected}"
         elif v.begun >= 0:
             truth = f"but its command had run, see line {v.begun + 1}"
-        elif v.outcome == "held" and v.waited < v.wait - 0.1 and not story.kept_beyond(v):
+        elif v.outcome == "held" and v.waited < v.wait - 0.1 and not v.replace and not story.kept_beyond(v):
             truth = f"but it waited {v.waited} s of {v.wait} s"
     elif v.outcome == "exec-failed" or v.outcome == "-":
         truth = None if v.begun < 0 and v.status in (69, 71, 76) else "for no reason"
@@ -381,6 +406,8 @@ def check_freed(story):
         if crash < v.begun_at or v.status != -9:
             continue
         limit = crash + v.ttl + story.slack
+        if v.shared and any(w.shared and w.lines[-1][1] > crash for w in story.inside if w is not v):
+            continue  # others hold it, too
         if limit > (story.end or 0) or story.troubled(crash - 1, limit) or story.lost:
             continue
         waited = [w for w in story.visits.values() if w.way == "run" and w.start < crash and not w.hits and
@@ -407,7 +434,7 @@ def check_left(story):
             yield f"left behind for ever: {name} on {node}"
 
 
-CHECKS = [check_exclusion, check_slots, check_fences, check_resource, check_ends, check_protected,
+CHECKS = [check_exclusion, check_asked, check_slots, check_fences, check_resource, check_ends, check_protected,
           check_lost_for_nothing, check_freed, check_min_hold, check_left]
 
 

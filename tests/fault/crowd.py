@@ -22,9 +22,10 @@ VISITOR = os.path.join(HERE, "visitor.py")
 CODES = [0, 0, 0, 0, 7, 64, 75, 76]
 
 
-def locks(slots):
+def locks(scenario):
     """The names of the locks: that of each slot, or the only one."""
-    return [f"{{{KEY}}}:slot-{i + 1}" for i in range(slots)] or [KEY]
+    slot = f"{KEY}/leases/slot-" if scenario.world == "zookeeper" else f"{{{KEY}}}:slot-"
+    return [f"{slot}{i + 1}" for i in range(scenario.slots)] or [KEY]
 
 
 def now():
@@ -85,6 +86,7 @@ class Crowd:
         self.inside, self.stays = None, 0
         self.baits = 0
         self.current = {}  # visits by the number of their dlock
+        self.known = {}  # the same, also those that are over
         self.threads = [threading.Thread(target=self.contend, args=(i,), daemon=True)
                         for i in range(scenario.contenders)]
 
@@ -104,6 +106,10 @@ class Crowd:
         return [*self.timeout(), "--ttl", f"{ttl:g}", "--wait", f"{wait:g}",
                 "--restart-guard", f"{self.scenario.guard_seconds:g}", *self.slots]
 
+    def shared(self, rng):
+        """The option of a reader; most are, where there are any."""
+        return ["--shared"] if self.scenario.shared and rng.random() < 0.6 else []
+
     def contend(self, number):
         rng = random.Random(f"{self.scenario.seed} {number}")
         with open(f"{self.folder}/c{number}.log", "ab") as log:
@@ -121,7 +127,7 @@ class Crowd:
         with self.mutex:  # whoever looks for a process finds its visit
             visit.process = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, start_new_session=True,
                                              **streams)
-            self.current[visit.process.pid] = visit
+            self.current[visit.process.pid] = self.known[visit.process.pid] = visit
 
     def finish(self, visit):
         status = visit.process.wait()
@@ -144,11 +150,15 @@ class Crowd:
         report = f"{self.folder}/{who}.report"
         visit = Visit(who, "run")
         nested = nested and not self.slots  # it would take a further slot
-        inner = [self.dlock, "run", *self.options(ttl, 1), KEY, "--"] if nested else []
+        shared = self.shared(rng)
+        min_hold = 0 if shared else min_hold  # others may come in meanwhile
+        replace = self.scenario.asks and rng.random() < 0.5
+        inner = [self.dlock, "run", *self.options(ttl, 1), *shared, KEY, "--"] if nested else []
         command = [sys.executable, "-I", "-S", VISITOR, self.history.path, who, f"{length:.3f}", str(code), manners]
-        argv = [self.dlock, "run", *self.options(ttl, wait), "--min-hold", f"{min_hold:g}", "--report", report, KEY,
-                "--", *inner, *command]
-        self.history.say(who, f"start run ttl={ttl:g} wait={wait:g} nested={nested:d} min_hold={min_hold:g}")
+        argv = [self.dlock, "run", *self.options(ttl, wait), *shared, "--min-hold", f"{min_hold:g}", "--report", report,
+                *["--replace"] * replace, KEY, "--", *inner, *command]
+        self.history.say(who, f"start run ttl={ttl:g} wait={wait:g} nested={nested:d} min_hold={min_hold:g} "
+                              f"shared={len(shared)} replace={replace:d}")
         self.begin(visit, argv, environment, stdout=log, stderr=log)
         status = self.finish(visit)
         self.history.say(who, f"end {status} {self.read_report(report)}")
@@ -176,8 +186,9 @@ class Crowd:
         ttl = max(self.scenario.ttl, 3)
         wait = rng.choice([LONG_WAIT, LONG_WAIT, 0, 1])
         visit = Visit(who, "script")
-        self.history.say(who, f"start script ttl={ttl:g} wait={wait:g}")
-        status, out = self.call(visit, log, environment, "acquire", "--json", *self.options(ttl, wait), KEY)
+        shared = self.shared(rng)
+        self.history.say(who, f"start script ttl={ttl:g} wait={wait:g} shared={len(shared)}")
+        status, out = self.call(visit, log, environment, "acquire", "--json", *self.options(ttl, wait), *shared, KEY)
         self.history.say(who, f"acquired {status}")
         if status == 0:
             grant = json.loads(out)
@@ -208,6 +219,17 @@ class Crowd:
             return 0
         status, _ = self.call(visit, log, environment, "release", *self.timeout(), grant["key"], token)
         return status
+
+    def ask(self):
+        """An operator asks the holder to end, and learns that it has."""
+        argv = [self.dlock, "break", "--ask", "--wait", "10", "--json", *self.timeout()[1:], KEY]
+        done = subprocess.run(argv, env=self.environment("b"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False)
+        if done.returncode == 0:
+            owner = json.loads(done.stdout)["owner"]
+            visit = self.known.get(owner["pid"]) if owner and owner["command"] == "run" else None
+            if visit:
+                self.history.say(visit.who, "ended for who asked")
 
     # -- Who is there --------------------------------------------------------------
 
@@ -246,7 +268,8 @@ class Crowd:
             for line in self.reader:  # what is new
                 words = line.split()
                 if len(words) > 2 and (words[2] == b"in" or words[2] in (b"out", b"end") and
-                                       (not self.slots or words[1].decode() == self.inside)):
+                                       (not (self.slots or self.scenario.shared) or
+                                                              words[1].decode() == self.inside)):
                     self.inside = words[1].decode() if words[2] == b"in" else None
                     self.stays = float(words[-1].partition(b"=")[2]) if words[-1].startswith(b"seconds=") else 0
             return running.get(self.inside) if self.stays >= least else None

@@ -185,7 +185,7 @@ class World:
 
     def delete(self, names):
         for name in names:
-            self.nodes[name].delete(crowd.locks(self.scenario.slots))
+            self.nodes[name].delete(crowd.locks(self.scenario))
 
     def left(self):
         """Node, name, type and PTTL of every key."""

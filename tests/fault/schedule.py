@@ -76,7 +76,9 @@ class Scenario:
     contenders: int
     long: float  # the share of visits that have to be renewed
     world: str = "redis"
-    slots: int = 0  # 0: an exclusive lock
+    slots: int = 0  # 0: one lock
+    shared: bool = False  # most contenders are readers
+    asks: bool = False  # contenders use --replace, and an operator --ask
     events: list = dataclasses.field(default_factory=list)
 
     @property
@@ -99,7 +101,8 @@ class Scenario:
                 f"{self.node_timeout:g} s, {self.contenders} contenders, "
                 f"{self.long:.0%} long visits" +
                 (f", restart guard {self.guard_seconds:g} s" if self.guard else "") +
-                (f", {self.slots} slots" if self.slots else ""))
+                (f", {self.slots} slots" if self.slots else "") + ", readers and writers" * self.shared +
+                ", holders are asked to end" * self.asks)
         return "\n".join([head] + [str(event) for event in self.events])
 
 

@@ -166,6 +166,32 @@ class Slots(Judged):
         self.assert_found("fences", *self.slots(2, 2, lines))
 
 
+class Shared(Judged):
+    def shared(self, *lines):
+        """a.1 and c.1 are readers, b.1 is a writer."""
+        return [f"{line} shared=1" if " start " in line and line[0] in "ac" else line for line in lines]
+
+    def test_readers_together(self):
+        lines = [START["a.1"], START["c.1"], "a.1 in 5 token=A", "c.1 in 5 token=A", "a.1 at 5", "c.1 out 0",
+                 "c.1 end 0 ran fence=5 waited=0.1", "a.1 at 5", "a.1 out 0", "a.1 end 0 ran fence=5 waited=0.1"]
+        self.assert_fine(*self.shared(*lines))
+        self.assert_found("two inside", *lines)
+
+    def test_a_writer_beside_a_reader(self):
+        self.assert_found("two inside", *self.shared(*self.overlap, self.ended))
+
+    def test_a_killed_reader_beside_another(self):
+        lines = [START["a.1"], START["c.1"], START["b.1"], "11 a.1 in 5 token=A", "c.1 in 5 token=A", "a.1 hit KILL dlock",
+                 "a.1 end -9 -", "17 c.1 at 5", "c.1 out 0", "c.1 end 0 ran fence=5 waited=0.1", "b.1 in 6 token=B",
+                 "b.1 out 0", "b.1 end 0 ran", "30 n1 well"]
+        self.assert_fine(*self.shared(*lines))
+
+    def test_fences(self):
+        self.assert_fine(*self.shared(*visit("b.1", 4), *visit("a.1", 6), *visit("c.1", 5)))
+        self.assert_found("fences", *self.shared(*visit("b.1", 6), *visit("a.1", 6)))
+        self.assert_found("fences", *self.shared(*visit("a.1", 6), *visit("b.1", 6)))
+
+
 class Fences(Judged):
     def test_a_deleted_key_is_no_excuse(self):
         lines = visit("a.1", 6)

@@ -204,11 +204,15 @@ class World:
         raise RuntimeError("no server serves")
 
     def entries(self, client):
-        try:
-            client.sync("/")
-            return sorted(client.children(f"/{crowd.KEY}"), key=lambda name: name[-10:])
-        except zkwire.ZkError:
-            return []
+        """The paths of the nodes, those of holders first."""
+        paths = []
+        for parent in [f"/{crowd.KEY}/leases", f"/{crowd.KEY}/locks"] if self.scenario.slots else [f"/{crowd.KEY}"]:
+            try:
+                client.sync("/")
+                paths += [f"{parent}/{name}" for name in sorted(client.children(parent), key=lambda name: name[-10:])]
+            except zkwire.ZkError:
+                pass
+        return paths
 
     def delete(self, _names):
         """As an operator would: the holder's first node."""
@@ -218,7 +222,7 @@ class World:
             for node in self.nodes.values():
                 self.history.say(node.name, "lost key (delete)")
             if names:
-                client.delete(f"/{crowd.KEY}/{names[0]}")
+                client.delete(names[0])
             client.close()
         except (OSError, RuntimeError, zkwire.ZkError):
             pass  # it is down, or the lock has gone

@@ -24,6 +24,17 @@ load ../lib/redis
     [[ $output == *"3 scenarios in "* ]]
 }
 
+@test "the same for readers and writers" {
+    attempt "$PYTHON" "$top_srcdir/tests/fault/fault" --seeds 42,450 --shared --theme mixed --seconds 3 --jobs 2
+    exits 0
+    [[ $output == *"2 scenarios in "* ]]
+}
+
+@test "the same for holders that are asked to end" {
+    yields 0 "$PYTHON" "$top_srcdir/tests/fault/fault" --seeds 42,450 --asks --theme mixed --seconds 3 --jobs 2
+    [[ $output == *"2 scenarios in "* ]]
+}
+
 @test "the same for contenders that take slots" {
     attempt "$PYTHON" "$top_srcdir/tests/fault/fault" --seeds 42,450 --slots 2 --theme mixed --seconds 3 --jobs 2
     exits 0

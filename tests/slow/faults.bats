@@ -25,6 +25,20 @@ setup() {
     exits 0
 }
 
+@test "40 scenarios of readers and writers break no promise" {
+    attempt "$PYTHON" "$fault/fault" --seeds 1-40 --shared --jobs 5
+    exits 0
+    attempt "$PYTHON" "$fault/fault" --seeds 41-60 --shared --nodes 5 --theme nodes --jobs 5
+    exits 0
+}
+
+@test "30 scenarios in which holders are asked to end break no promise" {
+    attempt "$PYTHON" "$fault/fault" --seeds 1-20 --theme mixed --asks --jobs 5
+    exits 0
+    attempt "$PYTHON" "$fault/fault" --seeds 1-10 --theme network --asks --jobs 5
+    exits 0
+}
+
 @test "mutant: a release that does not check the owner is found" { is_found release-any; }
 @test "mutant: an expiry that is set by a second request is found" { is_found setnx-expire; }
 @test "mutant: validity that is extended without a renewal is found" { is_found renew-late; }
@@ -40,3 +54,8 @@ setup() {
 @test "mutant: a handoff token that is used twice is found" { is_found handoff-twice; }
 @test "mutant: grants of different slots that are added up are found" { is_found slots-added; }
 @test "mutant: a slot that has another number than its lock is found" { is_found slots-number; }
+@test "mutant: a holder that is asked and frees its lock at once is found" { is_found asked-frees; }
+@test "mutant: a --replace that takes the lock away is found" { is_found replace-breaks; }
+@test "mutant: a reader that enters what is not shared is found" { is_found shared-enters-any; }
+@test "mutant: a first reader that is not in the set is found" { is_found shared-first-not-added; }
+@test "mutant: a reader that ends the lock of all is found" { is_found shared-ends-all; }
