@@ -32,6 +32,7 @@ bench_files = \
 	bench/scenarios/handoff.py \
 	bench/scenarios/idle.py \
 	bench/scenarios/keys.py \
+	bench/scenarios/modes.py \
 	bench/scenarios/overhead.py \
 	bench/scenarios/quorum.py \
 	bench/scenarios/repeat.py \

@@ -118,7 +118,7 @@ class Dlock(OnRedis):
         return [self.program, command, *lease, *(word for node in self.addresses for word in ("--node", node))]
 
     def argv(self, *command):
-        return [*self.words("run"), "--wait", "forever", "key", *command]
+        return [*self.words("run"), "-q", "--wait", "forever", "key", *command]
 
     def waiting(self):
         return sum(int(s.connection.info("clients", "blocked_clients")) for s in self.servers)

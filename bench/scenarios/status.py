@@ -20,6 +20,24 @@ end
 """
 
 
+ENDED = """
+for i = ARGV[1], ARGV[2] do
+    redis.call('RESTORE', string.format('{job:%06d}:dlock:history', i), 7200000, ARGV[3])
+end
+"""
+
+
+def fill_ended(bench, server, count):
+    """The histories of that many jobs that have ended, copies of a real one."""
+    redis = server.connection
+    subprocess.run([bench.dlock, "run", "--node", server.path, "ended", "--", "true"], env=bench.lab.environment,
+                   check=True)
+    copy = redis.call("DUMP", "{ended}:dlock:history")
+    redis.call("FLUSHALL")
+    for begin in range(0, count, 1000):
+        redis.call("EVAL", ENDED, 0, begin, min(begin + 999, count - 1), copy)
+
+
 def fill(bench, server, count):
     """That many locks of dlock's, copies of a real one."""
     redis = server.connection
@@ -79,12 +97,16 @@ def main(bench, report):
     if bench.peers.has("redis-cli"):
         commands["redis-cli --scan"] = [shutil.which("redis-cli"), "-s", server.path, "--scan"]
         commands["redis-cli KEYS '*'"] = [shutil.which("redis-cli"), "-s", server.path, "KEYS", "*"]
+    ended = {f"dlock status --all{option}": [bench.dlock, "status", "--all", *option.split(), "--node", server.path]
+             for option in ("", " --json", " --prometheus")}
     rows = []
     pinger = Pinger(server)
     time.sleep(0.2 if bench.options.quick else 2)
     idle = pinger.end()
     rows.append(["nothing", "-", "-", "-", "-", f"{percentile(idle, 99):.2f}", f"{max(idle):.1f}"])
-    for name, argv in commands.items():
+    for name, argv in {**commands, **ended}.items():
+        if name == "dlock status --all":
+            fill_ended(bench, server, count)
         slowest(redis)
         pinger = Pinger(server)
         runs = bench.lab.turns_within(bench.budget(8), rounds, [(argv, "")], 1)[0].values()
@@ -96,6 +118,6 @@ def main(bench, report):
         report.figure(f"status {name}", wall)
         report.figure(f"stall {name}", stall)
     report.text(f"""{count:,} locks held on one Redis (each about {size:.0f} bytes there), up to {rounds} runs of each
-        command, its output thrown away. The stall is the longest single command that Redis saw (SLOWLOG); beside it how
+        command, its output thrown away; for --all, as many jobs that have ended. The stall is the longest single command that Redis saw (SLOWLOG); beside it how
         long another client waited for a PING meanwhile, over a unix socket.""")
     report.table(["command", "ms", "CPU ms", "MiB", "longest stall, ms", "PING p99, ms", "PING most, ms"], rows)

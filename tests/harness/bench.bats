@@ -40,10 +40,10 @@ END
 @test "bench: every scenario writes its table and its plot" {
     need_spawn
     yields 0 bench --quick --only flock,dlock --out out
-    [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend fleet handoff idle keys overhead quorum repeat server status summary)out/zookeeper.json" ]
+    [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend fleet handoff idle keys modes overhead quorum repeat server status summary)out/zookeeper.json" ]
     passes well_formed out
-    # One of each scenario, two of contend and of overhead, and all of them again in RESULTS.md.
-    prints "28 5"
+    # One of each scenario, two of contend and of overhead, three of modes, and all of them again in RESULTS.md.
+    prints "34 5"
     run -0 grep -c 'not measured' out/aims.md
     [ "$output" -eq 11 ]
     # The aims with a limit whose scenarios have measured it here.
