@@ -30,6 +30,7 @@ dist_docs_DATA = \
 	docs/guarantees.md \
 	docs/proof.md \
 	docs/screens.md \
+	docs/tested-with.md \
 	# end of dist_docs_DATA
 
 examplesdir = $(docdir)/examples
@@ -40,11 +41,14 @@ dist_examples_SCRIPTS = \
 	examples/fence-job.sh \
 	examples/fence-postgresql.sh \
 	examples/fence-sqlite.sh \
+	examples/newest-deploy.sh \
+	examples/pinged.sh \
 	examples/rolling-restart.sh \
 	examples/test-device.sh \
 	# end of dist_examples_SCRIPTS
 
 dist_examples_DATA = \
+	examples/alerts.yml \
 	examples/crontab \
 	examples/docker-compose.yml \
 	examples/gitlab-ci.yml \
