@@ -30,6 +30,7 @@ unit_tests = \
 	tests/unit/node \
 	tests/unit/option \
 	tests/unit/other_client \
+	tests/unit/password \
 	tests/unit/policy \
 	tests/unit/process \
 	tests/unit/quorum \
@@ -44,6 +45,7 @@ unit_tests = \
 	tests/unit/zk_metadata \
 	tests/unit/zk_path \
 	tests/unit/zk_queue \
+	tests/unit/zk_slots \
 	tests/unit/zk_token \
 	tests/unit/zk_url \
 	tests/unit/zk_wire \
@@ -102,9 +104,12 @@ sim_wraps = $(shell sed -n 's/^WRAPPED.[^,]*, \([a-z_]*\),.*/-Wl,--wrap=\1/p' $(
 bats_tests = \
 	tests/zookeeper/faults.bats \
 	tests/zookeeper/lost-replies.bats \
+	tests/zookeeper/ask.bats \
 	tests/zookeeper/locks.bats \
 	tests/zookeeper/ensemble.bats \
 	tests/zookeeper/hostile.bats \
+	tests/zookeeper/shared.bats \
+	tests/zookeeper/slots.bats \
 	tests/run/lost.bats \
 	tests/run/keep.bats \
 	tests/run/keep-release.bats \
@@ -115,11 +120,16 @@ bats_tests = \
 	tests/queue/handoff.bats \
 	tests/quorum/heal.bats \
 	tests/slots/queue.bats \
+	tests/slots/peers.bats \
 	tests/slots/quorum.bats \
+	tests/shared/queue.bats \
+	tests/shared/peers.bats \
+	tests/shared/quorum.bats \
 	tests/servers/sentinel.bats \
 	tests/quorum/commands.bats \
 	tests/run/run.bats \
 	tests/run/several.bats \
+	tests/run/replace.bats \
 	tests/run/limits.bats \
 	tests/run/report.bats \
 	tests/run/process.bats \
@@ -152,6 +162,7 @@ bats_tests = \
 	tests/harness/ends.bats \
 	tests/queue/wait.bats \
 	tests/servers/tls.bats \
+	tests/security/rotation.bats \
 	tests/security/tls.bats \
 	tests/zookeeper/tls.bats \
 	tests/docs/examples-fences.bats \
@@ -164,10 +175,12 @@ bats_tests = \
 	tests/servers/other-clients.bats \
 	tests/servers/scripts.bats \
 	tests/servers/scripts-queue.bats \
+	tests/servers/scripts-shared.bats \
 	tests/servers/scripts-history.bats \
 	tests/servers/scripts-holds.bats \
 	tests/run/pitfalls.bats \
 	tests/quorum/fences-recorded.bats \
+	tests/commands/status-all.bats \
 	tests/commands/status.bats \
 	tests/quorum/minority-down.bats \
 	tests/commands/status-table.bats \
@@ -177,8 +190,10 @@ bats_tests = \
 	tests/quorum/outcome.bats \
 	tests/security/acl.bats \
 	tests/commands/break.bats \
+	tests/commands/ask.bats \
 	tests/commands/doctor.bats \
 	tests/slots/commands.bats \
+	tests/shared/commands.bats \
 	tests/commands/export.bats \
 	tests/quorum/status.bats \
 	tests/security/secrets.bats \

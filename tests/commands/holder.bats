@@ -7,15 +7,14 @@ load ../lib/redis
 load ../lib/screens
 
 me="$(id -un)@$(uname -n):[0-9]+"
-clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 
 @test "a refusal says since when the lock is held" {
     take "$key" --label backup
     try acquire "$key"
-    fails 75 "^dlock: $key: held by $me \\(backup\\), [0-9.]+s of its lease left; held since $clock, for [0-9.]+m?s, from acquire$"
+    fails 75 "^dlock: $key: held by $me \\(backup\\), [0-9.]+s of its lease left; held since $instant, for [0-9.]+m?s, from acquire$"
     start_holding "$key-2" 'exec sleep 60'
     try run "$key-2" -- touch begun
-    fails 75 "held by $me \\(sh\\), [0-9.]+s of its lease left; held since $clock, for [0-9.]+m?s$"
+    fails 75 "held by $me \\(sh\\), [0-9.]+s of its lease left; held since $instant, for [0-9.]+m?s$"
 }
 
 # ---------------------------------------------------------------------- gone
@@ -46,7 +45,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     take "$key" --label second
     for command in release renew; do
         try "$command" "$key" "$old"
-        fails 1 "gone: it expired, was broken or was released; held by another: $me \\(second\\), .*; held since $clock"
+        fails 1 "gone: it expired, was broken or was released; held by another: $me \\(second\\), .*; held since $instant"
         gives 1 "$command" --json "$key" "$old"
         json_is '.outcome == "held-by-another" and .holder.label == "second" and .holder.owner.user != null'
     done
@@ -57,7 +56,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     take "$key"
     dlock break --force "$key" >/dev/null
     for command in release renew; do
-        refuses 1 "gone: broken by $me at $clock, [0-9.]+m?s ago$" "$command" "$key" "$token"
+        refuses 1 "gone: broken by $me at $instant, [0-9.]+m?s ago$" "$command" "$key" "$token"
     done
     gives 1 release --json "$key" "$token"
     json_is '.outcome == "broken" and .broken_by.user == "'"$(id -un)"'" and .broken_by.host == "'"$(uname -n)"'" and .broken_ms >= 0'
@@ -65,7 +64,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")
     dlock break --force "$key" >/dev/null
-    refuses 1 "gone: broken by $me at $clock" release "$key" "$inner"
+    refuses 1 "gone: broken by $me at $instant" release "$key" "$inner"
     # The next lock of this name was not broken.
     take "$key"
     dlock release "$key" "$token"
@@ -76,7 +75,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     start_holding "$key" --ttl 10s 'exec sleep 60'
     dlock break --force "$key" >/dev/null
     finish
-    fails 76 "$key: the lock is lost: gone: broken by $me at $clock"
+    fails 76 "$key: the lock is lost: gone: broken by $me at $instant"
 }
 
 # ---------------------------------------------------------------------- kept
@@ -87,7 +86,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     [[ ${lines[1]} =~ ^$key\ +kept\ +5 ]] || fail 'expected the state'
     status_is '.state == "kept" and .kept_by == "min-hold" and .ended_ms < 30000 and .nodes[0].state == "kept"'
     try acquire "$key"
-    fails 75 "^dlock: $key: kept until ($clock) \\(--min-hold\\); sh on $(uname -n) ended [0-9.]+m?s ago$"
+    fails 75 "^dlock: $key: kept until ($instant) \\(--min-hold\\); sh on $(uname -n) ended [0-9.]+m?s ago$"
     gives 75 acquire --json "$key"
     json_is '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0'
     gives 75 run --report - "$key" -- true
@@ -99,7 +98,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 
 @test "a lock that --once-per keeps names that option" {
     works run --once-per 60s "$key" -- true
-    refuses 75 "kept until $clock \\(--once-per\\); true on " run "$key" -- true
+    refuses 75 "kept until $instant \\(--once-per\\); true on " run "$key" -- true
 }
 
 @test "the next lock of that name is held, not kept" {
@@ -149,7 +148,7 @@ fields='["client","ended_ms","fence","held_ms","kept_by","label","owner","state"
     dlock release "$key" "$token"
     finishes 0
     [[ ${stderr_lines[0]} =~ ^"dlock: $key: waiting; held by "$me ]] || fail 'expected the begin'
-    [[ ${stderr_lines[0]} =~ \(first\).*"held since "$clock ]] || fail 'expected the holder'
+    [[ ${stderr_lines[0]} =~ \(first\).*"held since "$instant ]] || fail 'expected the holder'
     [[ ${stderr_lines[1]} =~ ^"dlock: $key: got it after "[0-9.]+m?s$ ]] || fail 'expected the end'
     [ "${#stderr_lines[@]}" -eq 2 ]
 }

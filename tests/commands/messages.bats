@@ -18,7 +18,7 @@ setup_file() {
 }
 
 @test "options of flock and timeout: the message names that of dlock" {
-    for words in '--timeout --wait' '--nonblock --no-wait' '-x exclusive' '-s --signal' '-s shared' '--shared shared'; do
+    for words in '--timeout --wait' '--nonblock --no-wait' '-x exclusive' '-s --signal' '-s shared'; do
         refuses 64 "unknown option '${words% *}'; .*${words#* }" run "${words% *}" "$key" -- true
     done
 }

@@ -171,8 +171,8 @@ shown() {
 }
 
 @test "the help of a command shows the options that it uses, and no other" {
-    taking='conflict-exit-code history label no-wait node-wait replicas replicas-timeout restart-guard slots token ttl wait'
-    common='cacert cacertdir cert config help insecure json key node node-timeout password-file prefix quiet sni verbose version'
+    taking='conflict-exit-code history label max-waiters no-wait node-wait replicas replicas-timeout restart-guard shared slots token ttl wait'
+    common='cacert cacertdir cert config help insecure json key node node-timeout password-command password-file prefix quiet sentinel-password-file sentinel-user sni verbose version'
     while read -r command own; do
         [ "$(shown $command --help)" = "$(printf '%s\n' $own | sort | tr '\n' ' ')" ] || fail "of $command: $(shown $command --help)"
         [ "$(dlock "$command" --help | grep -c -- "^Common options .*: dlock $command --help all$")" -eq 1 ] ||
@@ -180,12 +180,12 @@ shown() {
         [ "$(shown $command --help all)" = "$(printf '%s\n' $own $common | sort | tr '\n' ' ')" ] ||
             fail "all of $command: $(shown "$command" --help all)"
     done <<END
-run $taking exec-on-lost foreground kill-after max-run min-hold on-lost once-per report shell signal
+run $taking exec-on-lost foreground kill-after max-run min-hold on-lost once-per replace report shell signal
 acquire $taking exec-on-lost export keep kill-after on-lost signal
 renew replicas replicas-timeout ttl
-status max-age no-headings output prometheus slots waiters watch
+status all failed max-age no-headings output prometheus slots waiters watch
 history no-headings
-break conflict-exit-code force
+break ask conflict-exit-code force wait
 doctor replicas replicas-timeout restart-guard ttl
 END
     [ "$(shown help --help)" = 'help version ' ]

@@ -58,7 +58,7 @@ fits() {
 }
 
 @test "the help lists the existing columns" {
-    try status -o x
+    try status --all -o x
     grep -o 'columns are .*' <<<"$stderr" | tr -d , | cut -d ' ' -f 3- | tr ' ' '\n' >listed
     dlock help status | sed -n '/^COLUMNS: /,/\.$/p' | grep -oE '\<[A-Z]+\>' | grep -v COLUMNS >helped
     diff listed helped
@@ -183,7 +183,7 @@ has() { grep -qxE "$1" samples || fail "no sample $1 in: $(cat samples)"; }
     has "dlock_waiters key='$key' 0"
     has "dlock_age_seconds key='$key' [0-9]+\.[0-9]{3}"
     has "dlock_node_up node='$(node a)' 1"
-    [ "$(wc -l <samples)" -eq 5 ]
+    [ "$(wc -l <samples)" -eq 7 ]
     if command -v promtool >/dev/null; then promtool check metrics <"$BATS_TEST_TMPDIR/attempt.out"; fi
 }
 

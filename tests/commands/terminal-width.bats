@@ -207,13 +207,13 @@ at_width() {
         on_screen "$columns" status --waiters backup
         exits 0
         rows 2
-        headings WAITING OWNER LABEL
+        headings PLACE WAITING OWNER LABEL
         all_differ OWNER
         all_differ LABEL
     done
     on_screen 200 status --waiters backup
     rows 2
-    headings SINCE WAITING OWNER LABEL
+    headings PLACE SINCE WAITING OWNER LABEL
     [[ $output != *..* ]] || fail "expected no shortened text"
 }
 
@@ -226,7 +226,7 @@ at_width() {
         grep -q 'a test lock was acquired, renewed and released' words
         grep -q 'AOF and snapshots are off: a restart forgets every lock -> with --restart-guard 30s, or the longest lease' words
         grep -q 'in use if that is longer, a node that has just started grants nothing until older locks have ended' words
-        [[ $output == *$'\n'\ \ ok\ \ \ \ lock\ * ]]
+        [[ $output == *$'\n'\ \ ok\ \ \ \ \ \ \ lock\ * ]]
     done
 }
 

@@ -229,12 +229,37 @@ status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].wait
     exits 64
 }
 
+# restarts HOST: rolling-restart.sh there.
+restarts() {
+    stub uname "echo $1"
+    attempt "$examples/rolling-restart.sh" api
+}
+
+@test "newest-deploy.sh: the newest of three runs, when the one that ran has ended" {
+    local pids=() version
+    stub deploy 'mkdir '"$PWD/inside"' || exit' 'echo $1 >>'"$PWD/ran" \
+        'trap "sleep 0.3; rmdir '"$PWD/inside"'; exit" TERM' 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done' \
+        'rmdir '"$PWD/inside"
+    for version in 1 2; do
+        DLOCK_TTL=3s "$examples/newest-deploy.sh" $version 3>&- 4>&- &
+        pids+=($!)
+        wait_until "[ \"\$(tail -n 1 ran)\" = $version ]"
+    done
+    touch finish
+    yields 0 "$examples/newest-deploy.sh" 3
+    waits_for 76 "${pids[0]}"
+    waits_for 0 "${pids[1]}"
+    [ "$(tr '\n' ' ' <ran)" = '1 2 3 ' ]
+    yields 64 "$examples/newest-deploy.sh"
+}
+
 @test "rolling-restart.sh: two hosts at a time; a failure stops those that come after it" {
     local runs=() i failed=0
     stub is-healthy 'true'
+    stub uname 'echo host$PPID'
     stub restart 'echo x >>'"$PWD/restarts" 'until [ -e '"$PWD/finish"' ]; do sleep 0.02; done'
     for _ in 1 2 3; do
-        "$examples/rolling-restart.sh" web 2>/dev/null &
+        "$examples/rolling-restart.sh" web >/dev/null 2>&1 &
         runs+=($!)
     done
     wait_until '[ "$(wc -l 2>/dev/null <restarts)" = 2 ]'
@@ -246,13 +271,59 @@ status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].wait
     done
     [ "$failed" = 3 ] || fail "$failed of 3 hosts failed"
     [ "$(wc -l <restarts)" = 2 ]
-    attempt "$examples/rolling-restart.sh" web
+}
+
+@test "rolling-restart.sh: the host that failed is named, and restarted after its repair, and then the others" {
+    stub restart 'echo x >>'"$PWD/restarts"
+    stub is-healthy 'exit 4'
+    restarts api1
+    exits 4
+    restarts api2
     exits 1
-    [ "$stderr" = 'web failed on another host: not restarted' ]
-    DLOCK_NODES=/nowhere/s attempt "$examples/rolling-restart.sh" web
+    [[ $stderr == *api-restart/api1*'exit 4'* ]] || fail 'expected the host that failed'
+    [ "$(wc -l <restarts)" = 1 ]
+    DLOCK_NODES=/nowhere/s restarts api2
     exits 69
-    works break --force web-failed
     stub is-healthy 'true'
-    attempt "$examples/rolling-restart.sh" web
+    restarts api1
     succeeds
+    restarts api2
+    succeeds
+}
+
+# --------------------------------------------------------------------- pinged.sh
+
+# pings: what the dead-man's switch got.
+pings() { cut -d / -f 4- <pinged 2>/dev/null | paste -sd ' '; }
+
+@test "pinged.sh tells a start, a success and a failure, and passes the exit status through" {
+    stub curl 'for url; do :; done' 'echo "$url" >>'"$PWD/pinged" 'exit 22' # a switch that fails hides nothing
+    passes dlock run pinged -- "$examples/pinged.sh" https://hc.test/1 sh -c 'echo done'
+    prints 'done'
+    yields 3 dlock run pinged -- "$examples/pinged.sh" https://hc.test/2 sh -c 'exit 3'
+    take pinged
+    yields 75 dlock run pinged -- "$examples/pinged.sh" https://hc.test/3 true
+    [ "$(pings)" = '1/start 1/0 2/start 2/3' ] || fail "pinged: $(pings)"
+    yields 64 "$examples/pinged.sh" https://hc.test/4
+}
+
+@test "pinged.sh tells the end of a command that dlock ended" {
+    stub curl 'for url; do :; done' 'echo "$url" >>'"$PWD/pinged"
+    yields 124 dlock run --max-run 500ms ended -- "$examples/pinged.sh" https://hc.test/1 sleep 60
+    [ "$(pings)" = '1/start 1/143' ] || fail "pinged: $(pings)"
+}
+
+# -------------------------------------------------------------------- alerts.yml
+
+@test "alerts.yml: promtool accepts the rules, and dlock has each series that they name" {
+    dlock run nightly/a -- true
+    eval "$(sed -n 's/^# .* && \(dlock status .*\) >dlock.tmp.*/\1/p' "$examples/alerts.yml")" >metrics
+    grep -o 'dlock_[a-z_]*' "$examples/alerts.yml" | sort -u >named
+    [ "$(wc -l <named)" -ge 6 ]
+    take nightly/a
+    dlock status --prometheus nightly/a >>metrics
+    grep -v '^#' metrics | grep -o '^[a-z_]*' | sort -u >there
+    [ -z "$(comm -23 named there)" ] || fail "no such series: $(comm -23 named there)"
+    command -v promtool >/dev/null || must_run 'there is no promtool'
+    passes promtool check rules "$examples/alerts.yml"
 }

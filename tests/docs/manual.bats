@@ -30,7 +30,7 @@ stub() {
     dlock break --force "$key"
     take "$key" --label backup
     dlock run --token "$token" --min-hold 1s "$key" -- true
-    start run --wait 20s "$key" -- true
+    start run --replace --wait 20s "$key" -- true
     wait_until '[ "$(rcli a exists "{$key}:dlock:waiting")" -eq 1 ]'
     rcli a keys "{$key}:dlock:*" | sed 's/.*:dlock//' >there
     dlock release "$key" "$token"
@@ -80,7 +80,7 @@ literal() {
     dlock_first
     stub nightly-backup migrate build publish import
     ln -s bin/{migrate,build,publish,import} .
-    literal EXAMPLES | sed -E 's/^([0-9*,]+ ){5}//' >examples
+    literal EXAMPLES | sed -E 's/^([0-9*,-]+ ){5}//' >examples
     passes sh -eu examples
     prints imported
     [ "$(tr '\n' ' ' <stubs)" = 'nightly-backup migrate build publish import ' ]
@@ -88,7 +88,7 @@ literal() {
 
 @test "the metrics in the manual contain the jobs that are free" {
     dlock_first
-    literal EXAMPLES | sed -En 's/^([0-9*,]+ ){5}(.*--prometheus)/\2/p' >example
+    literal EXAMPLES | sed -En 's/^([0-9*,-]+ ){5}(.*--prometheus)/\2/p' >example
     rcli a flushall >/dev/null
     dlock run backup -- true
     passes sh -eu example
@@ -182,6 +182,9 @@ script_ends() {
     [ ! -e stubs ]
 }
 
+# has_settled: the shell has seen the signal, and has ended or waits.
+has_settled() { ! grep -qE '^(State:.*R|S[ih][gd]Pnd:.*[1-9a-f])' "/proc/$bg/status" 2>/dev/null; }
+
 @test "the script in the manual releases a lock that it gets after a signal" {
     manual_script
     sed -i 's/ acquire / acquire --wait 30s /' script
@@ -192,6 +195,7 @@ script_ends() {
         script_in "$shell"
         wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
         kill -TERM "$bg"
+        wait_until has_settled
         dlock release deploy "$token"
         script_ends 143 "$shell"
     done

@@ -42,6 +42,17 @@ same_screen() {
     same_screen 'dlock status'
 }
 
+@test "the screen of status --all" {
+    past backup 03:15:00 ran 0 254 0 ops@web-01.example.net:4711 nightly
+    past backup 13:15:00 ran -15 3723 0 ops@web-01.example.net:9342 nightly
+    past deploy-production-eu-west-1-frontend 09:30:00 released - 61 12500 ci@runner-7.example.net:731 'web 4.1'
+    lock deploy-production-eu-west-1-frontend ci@runner-7.example.net:902 'web 4.2' 8
+    past import-orders-eu 12:05:00 ran 0 130 0 ops@web-02.example.net:8015 import-orders
+    past rotate-keys 11:00:00 lost - 17 0 ops@web-02.example.net:5120 rotate
+    on_screen "$DLOCK" status --all
+    same_screen 'dlock status --all'
+}
+
 @test "the screen of status --waiters" {
     waiter backup "$OTHER_TOKEN" ops@web-02.example.net:5120 nightly 95
     waiter backup "$THIRD_TOKEN" admin@bastion.example.net:7731 manual 12
@@ -74,6 +85,6 @@ same_screen() {
     export DLOCK_TTL=3s DLOCK_NODE_TIMEOUT=2s # a server must have been up for the one, and answer in a quarter of the other
     wait_until '[ "$(rcli a info server | sed -n "s/^uptime_in_seconds:\([0-9]*\).*/\1/p")" -ge 5 ]'
     on_screen "$DLOCK" doctor
-    sed -i '/^  warn  reach /,/-> name a server/d; s/^ *proxy to one$//; /^$/d' printed # the page shows a server of the network
+    sed -i '/^  warn     reach /,/-> name a server/d; s/^ *proxy to one$//; /^$/d' printed # the page shows a server of the network
     same_screen 'dlock doctor'
 }

@@ -36,7 +36,7 @@ from scenarios import PATIENCE_S, SCENARIOS, TTL_MS, Broken, must
 BROKEN_MOST = 100 # then it is enough
 FAILED = (69, 71)  # no quorum, the system refused
 LOADED = 0x1D10C
-WAITING = re.compile(r"dlock: \S+: (waiting; held|got it after) ")
+WAITING = re.compile(r"dlock: \S+: (waiting[;,]|got it after) ")
 
 MEMORY = "malloc calloc realloc"
 DESCRIPTORS = "open open64 fopen fopen64 pipe2 eventfd timerfd_create signalfd"

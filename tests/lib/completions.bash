@@ -206,7 +206,7 @@ offers_commands() {
 offers_options() {
     local name table=()
     for name in $(names) ''; do table+=("dlock ${name:+$name }--=>$(long_options $name)"); done
-    offers "$1" "${table[@]}" 'dlock run x --min=>--min-hold' 'dlock acquire --min=>' 'dlock --max-run 5s run --max=>--max-run' \
+    offers "$1" "${table[@]}" 'dlock run x --min=>--min-hold' 'dlock acquire --min=>' 'dlock --max-run 5s run --max-r=>--max-run' \
         'dlock --max-run 5s re=>release renew' 'dlock run x zork --min=>' 'dlock run -- --min=>'
 }
 
@@ -215,10 +215,10 @@ offers_values() {
     offers "$1" 'dlock run --signal ' 'dlock acquire --keep ' 'dlock run --on-lost =>kill warn' 'dlock run --on-lost==>kill warn' \
         'dlock run --on-lost=w=>warn' 'dlock -w f=>forever' 'dlock acquire --wait=f=>forever' 'dlock run --signal T=>TERM' \
         'dlock run --signal=SIGT=>SIGTERM' 'dlock --config se=>settings.conf' 'dlock run --report=se=>settings.conf' \
-        'dlock --password-file se=>settings.conf' 'dlock --ttl =>' 'dlock --on-l w=>' 'dlock status -o T=>TOKEN TTL' \
+        'dlock --password-file se=>settings.conf' 'dlock --ttl =>' 'dlock --on-l w=>' 'dlock status -o T=>TOKEN TOOK TTL' \
         'dlock status --output=key,st=>key,state' 'dlock status --watch --no-h=>--no-headings' \
         'dlock status -o KEY,OW=>KEY,OWNER' 'dlock --restart-guard a=>auto' 'dlock run --exec-on-lost dirnam=>dirname' \
-        'dlock status -o =>CLIENT FENCE HELD HOST KEY LABEL NODES OWNER PID STATE TOKEN TTL USER WAITING'
+        'dlock status -o =>CLIENT FENCE HELD HOST KEY LABEL LAST NODES OUTCOME OWNER PID STATE SUCCESS TOKEN TOOK TTL USER WAITING'
     for signal in HUP INT KILL TERM USR1; do
         [[ " ${offers[0]} " == *" $signal "* ]] || fail "$signal is missing: ${offers[0]}"
     done

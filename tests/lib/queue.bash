@@ -32,6 +32,15 @@ calls() {
     echo "$n"
 }
 
+# are_up SECONDS NODE...: they have been running for that long.
+are_up() {
+    local node info
+    for node in "${@:2}"; do
+        info=$(rcli "$node" info server)
+        [[ $info =~ uptime_in_seconds:([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ] || return 1
+    done
+}
+
 # are_gone NODE KEY...: these keys of that node disappear, at the latest with the entry of a killed
 # waiter (15 s).
 are_gone() {

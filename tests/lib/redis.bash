@@ -27,6 +27,10 @@ fi
 : "${PYTHON:=python3}"
 : "${top_srcdir:=$lib_dir/../..}"
 
+# A time of day as dlock prints it: with its date if that is not today's.
+# shellcheck disable=SC2034 # for the tests
+instant='([0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
+
 # Two valid tokens that dlock never returns.
 OTHER_TOKEN=AAAAAAAAAAAAAAAAAAAAAA
 THIRD_TOKEN=BBBBBBBBBBBBBBBBBBBBBB
@@ -177,7 +181,7 @@ without_waiting() {
     local line
     said=
     while IFS= read -r line; do
-        [[ $line == 'dlock: '*': waiting'[\;\ ]* || $line == 'dlock: '*': got it after '* ||
+        [[ $line == 'dlock: '*': waiting'[\;,\ ]* || $line == 'dlock: '*': got it after '* ||
             $line == 'dlock: '*': a renewal failed: '* ||
             $line == 'dlock: '*': the lease is renewed again, '* ]] || said+=${said:+$'\n'}$line
     done <<<"${stderr-}"

@@ -19,7 +19,9 @@ setup() {
 script() {
     local name=$1
     shift
-    attempt rcli a --eval "$top_srcdir/src/lua/$name.lua" "$@"
+    sed -e "/-- include acquire.lua/r $top_srcdir/src/lua/acquire.lua" \
+        -e "/-- include release.lua/r $top_srcdir/src/lua/release.lua" "$top_srcdir/src/lua/$name.lua" >script.lua
+    attempt rcli a --eval script.lua "$@"
     exits 0
     case $output in ERR* | *WRONGTYPE*) fail "an error" ;; esac
 }
@@ -33,16 +35,16 @@ returns() {
     first "$1"
 }
 
-acquire() { script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 "${2:-0}" me@here:1 label; }
+acquire() { script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$1" 20000 "${2:-0}" me@here:1 label; }
 
-# queue TOKEN HANDOFF WAITER WAIT_MS [TICKET]: the same for one that waits.
+# queue TOKEN HANDOFF WAITER WAIT_MS [TICKET MOST]: the same for one that waits.
 queue() {
-    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 0 me@here:1 label 0 0 \
-        "$2" "$3" "$4" "${5:-0}"
+    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$1" 20000 0 me@here:1 label 0 0 \
+        "$2" "$3" "$4" "${5:-0}" 0 0 "${6:-0}"
 }
 
 # give_back TOKEN [KEEP_MS AGAIN NOTE WINDOW_MS]
-give_back() { script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$@"; }
+give_back() { script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$@"; }
 
 # hand_over: a lock of $one that $one gives back, and a waiter w1 is offered.
 hand_over() {
@@ -51,6 +53,17 @@ hand_over() {
     give_back "$one" 0 0 0 60000
     prints 1
 }
+
+# For a reader, as acquire, queue and give_back are; enter TOKEN.x; what invite tells a waiter.
+share() { script share "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 0 me@here:1 label; }
+share_queue() {
+    script share "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 0 me@here:1 label 0 0 \
+        "$2" "$3" "$4" "${5:-0}"
+}
+unshare() { script unshare "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 0 0 0 60000; }
+enter() { script renew "$key" "$meta" "$meta:holds" , "$1" 20000 0; }
+invite() { script invite "$key" "$meta" "$meta:waiting" ,; }
+words_of() { rcli a lrange "$meta:leave:$1" 0 -1; }
 
 pass() { script pass "$key" "$meta" "$meta:wake" , "$1"; }
 leave() { script leave "$key" "$meta:waiting" "$meta:leave:$1" , "$1" "$2"; }

@@ -58,10 +58,10 @@ two_are_listed() {
     works status --waiters --json "$key"
     listed=$(jq -r '"\(.label) \(.owner.command)"' <<<"$output" | paste -sd ,)
     [ "$listed" = "the first run,second acquire${1:+,$1}" ] || fail "listed: $listed"
-    jq -s -e ".[0].owner.pid == ${waiter[0]} and .[0].since_ms > 0 and .[0].since_ms <= .[1].since_ms" <<<"$output" ||
+    jq -s -e "map(.place) == [range(1; length + 1)] and .[0].owner.pid == ${waiter[0]} and .[0].since_ms > 0 and .[0].since_ms <= .[1].since_ms" <<<"$output" ||
         fail "expected the first"
     works status --waiters "$key"
-    [[ ${lines[0]} == SINCE* && ${lines[1]} == *'@'*":${waiter[0]} "*'the first' && ${lines[2]} == *second ]] ||
+    [[ ${lines[0]} == PLACE* && ${lines[1]} == *'@'*":${waiter[0]} "*'the first' && ${lines[2]} == *second ]] ||
         fail "other rows"
 }
 

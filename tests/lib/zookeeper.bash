@@ -95,6 +95,9 @@ zk_ask() { "$PYTHON" "$lib_dir/zkwire.py" "${zk_direct[$1 - 1]}" "${@:2}"; }
 # entries KEY: the nodes of the queue of KEY, as ZooKeeper has them, one to a line; of each entry the first one.
 entries() { zk_ask "${zk_look_at:-1}" children "$chroot/$1" 2>/dev/null | grep -- '-lock-' || true; }
 
+# leases: those of the slots of $key, the holders and who has the mutex, one to a line.
+leases() { zk_ask "${zk_look_at:-1}" children "$chroot/$key/leases" 2>/dev/null || true; }
+
 # entry_count KEY: how many hold it or wait for it.
 entry_count() { entries "$1" | wc -l; }
 
@@ -106,12 +109,14 @@ zk_is_free() {
     [ -z "$left" ] || fail "expected $1 to be free, but there are $left"
 }
 
-queue_length() { entry_count "$key"; }
+slot_name() { echo "$key/leases/slot-$1"; }
 
-# queue_length_is COUNT: so many have an entry for $key, the holder among them.
+# Waiters of a lock, the holder among them, or those of slots, if $queue_of is their mutex.
+queue_length() { entry_count "${queue_of:-$key}"; }
+
+# queue_length_is COUNT: there are so many.
 queue_length_is() {
-    wait_until "[ \"\$(entry_count '$key')\" = $1 ]" 20 ||
-        fail "expected $1 entries, not $(entry_count "$key")"
+    wait_until "[ \"\$(queue_length)\" = $1 ]" 20 || fail "expected $1 entries, not $(queue_length)"
 }
 
 # requests [KIND]: how many requests, or of that kind, went through the proxies since requests_reset.

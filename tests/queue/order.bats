@@ -25,7 +25,7 @@ load ../lib/queue
         take "$key" --ttl 60s
         rcli n1 config resetstat
         began=$SECONDS
-        queue_waiters "$count" -v
+        queue_waiters "$count" -v -q # one that prints a line asks for the history, too
         dlock release "$key" "$token"
         all_served $(seq "$count")
         # A client that waits for seconds repeats its attempt from time to time.
@@ -88,6 +88,61 @@ load ../lib/queue
 }
 
 # ---------------------------------------------------------------- what one sees
+
+@test "a waiter says how many are before it, and how long the last runs took" {
+    works run "$key" -- sleep 0.2
+    gives 1 run "$key" -- false
+    take "$key" --ttl 60s
+    queue_waiters 2
+    kill -TERM "${waiter[0]}" # it has given up, and does not count
+    finish "${waiter[0]}"
+    queue_waiters 2
+    kill -TERM "${waiter[3]}"
+    finish "${waiter[3]}"
+    [[ $stderr == "dlock: $key: waiting, 2 before us; held by "*"; the last 2 took "*"ms to "*ms* ]] || fail 'expected the place'
+    dlock release "$key" "$token"
+    unset 'waiter[3]' 'waiter[0]'
+    all_served 2 3
+}
+
+# refused_beside COUNT ARG...: one that waits beside so many may not.
+refused_beside() {
+    within 3000 refuses 75 "^dlock: $key: $1 waits? already [(]--max-waiters $1[)]; .*held by" \
+        run --wait 60s --max-waiters "$1" "${@:2}" -- "$key" -- true
+}
+
+@test "--max-waiters: 75 at once if so many wait, and those who wait are served; also on five nodes of which two are dead" {
+    for count in 1 5; do
+        rm -f served
+        unset waiter
+        use "$count"
+        [ "$count" -eq 1 ] || redis_stop n1 n4
+        take "$key" --ttl 60s
+        node=n$((count == 1 ? 1 : 2))
+        queue_length() { blocked "$node"; }
+        queue_length_is() { wait_until "[ \"\$(queue_length)\" = $1 ]"; }
+        queue_waiters 1 --max-waiters 1
+        refused_beside 1
+        DLOCK_MAX_WAITERS=2 queue_waiters 1
+        refused_beside 2
+        refuses 75 'held by' run --max-waiters 9 "$key" -- true
+        dlock release "$key" "$token"
+        all_served 1 2
+        nothing_waits "$key" n2
+    done
+}
+
+@test "--max-waiters 1: of ten that come at once, one waits, on three nodes" {
+    use 3
+    take "$key" --ttl 60s
+    for i in 1 2 3 4 5 6 7 8 9 10; do start run --wait 60s --max-waiters 1 "$key" -- sh -c 'echo ran >>served'; done
+    wait_until '[ "$(grep -l "already (--max-waiters 1)" bg.*.err | wc -l)" -eq 9 ]' || fail "$(cat bg.*.err)"
+    dlock release "$key" "$token"
+    wait_until '[ -e served ]'
+    wait
+    [ "$(wc -l <served)" -eq 1 ]
+    nothing_is_left "$key" n1 n2 n3
+}
 
 @test "status counts waiters, and does not show their keys as locks" {
     take "$key"

@@ -9,7 +9,7 @@ load ../lib/quorum
 @test "held: 75, and the holder is named" {
     take "$key" --label backup --ttl 20s
     try acquire "$key"
-    fails 75 "$key: held by $(id -un)@$(uname -n):[0-9]+ \(backup\), 1[0-9.]+s of its lease left; held since [0-9:]+, for [0-9.]+m?s, from acquire$"
+    fails 75 "$key: held by $(id -un)@$(uname -n):[0-9]+ \(backup\), 1[0-9.]+s of its lease left; held since $instant, for [0-9.]+m?s, from acquire$"
     refuses 9 held acquire -E 9 "$key"
 }
 

@@ -58,7 +58,7 @@ load ../lib/redis
 @test "a wait for a lock that is kept for longer ends at once, and says until when" {
     try run --once-per 1h --label job "$key" -- true
     within 3000 try run --wait 30s --once-per 1h "$key" -- touch ran
-    fails 75 "^dlock: $key: kept until [0-9:]+ \\(--once-per\\); job on .* ended .*; it is free in 59m[0-9]+s, dlock break allows another run$"
+    fails 75 "^dlock: $key: kept until $instant \\(--once-per\\); job on .* ended .*; it is free in 59m[0-9]+s, dlock break allows another run$"
     within 3000 refuses 75 'it is free in 59m[0-9]+s' acquire --wait 30s "$key"
     try break --force "$key"
     try run --min-hold 1h "$key" -- true

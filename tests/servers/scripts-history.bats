@@ -7,7 +7,7 @@ load ../lib/scripts
 
 # remember TOKEN HISTORY: acquire with a history.
 remember() {
-    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 0 me@here:1 label \
+    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$1" 20000 0 me@here:1 label \
         0 1 '' '' 0 0 7 "$2"
 }
 
@@ -19,10 +19,10 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
 
 @test "undo.lua deletes for the token only, with its entry in the history" {
     remember "$one" 5
-    returns 0 script undo "$key" , "$two" "$meta"
+    returns 0 script undo "$key" "$meta:history" , "$two"
     is_held "$key"
     [ "$(rcli a llen "$meta:history")" -eq 1 ]
-    returns 1 script undo "$key" , "$one" "$meta"
+    returns 1 script undo "$key" "$meta:history" , "$one"
     is_free "$key"
     [ "$(rcli a llen "$meta:history")" -eq 0 ]
 }
@@ -50,6 +50,19 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     give_back "$three" 0 0 0 1000 1 '' 'broken -' '' you@there:2
     [ "$(outcomes)" = 'broken -,broken -,ran 0' ]
     [ "$(last_run)" = 76 ] # still that of the run before
+}
+
+@test "the history: last.lua reads the newest entry of a lock that is free, and no other" {
+    remember "$one" 5
+    script last "$key" "$meta:history" "$key-2" "{$key-2}:dlock:history" ,
+    [ "${lines[1]},${lines[2]}" = 0, ] # one is held, one has none
+    give_back "$one" 0 0 0 1000 0 '' 'ran 3'
+    script last "$key" "$meta:history" ,
+    [[ ${lines[1]} == "$one "*' ran 3 '* ]] || fail "expected the run"
+    remember "$two" 5
+    rcli a del "$key" >/dev/null
+    script last "$key" "$meta:history" ,
+    [ "${lines[1]}" = 0 ] # the entry is open
 }
 
 @test "the history: a holder that never released is expired, when its lease ended" {
@@ -94,17 +107,17 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
 @test "the history: a key of another type costs nobody the lock" {
     rcli a set "$meta:history" something
     returns 1 remember "$one" 5
-    returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
+    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
     returns 1 give_back "$one" 0 0 0 1000 0 '' 'ran 0'
     is_free "$key"
     remember "$two" 5
-    returns 1 script undo "$key" , "$two" "$meta"
+    returns 1 script undo "$key" "$meta:history" , "$two"
 }
 
 @test "the history: a renewal keeps it for 30 days after the lease" {
     remember "$one" 5
     rcli a pexpire "$meta:history" 100000 >/dev/null
-    script renew "$key" "$meta" "$meta:holds" , "$one" 60000 1
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 60000 1
     [ "$(rcli a pttl "$meta:history")" -gt 2592050000 ]
 }
 

@@ -9,7 +9,7 @@ load ../lib/scripts
     inner=$one.12345678
     acquire "$one"
     release() { give_back "$@"; }
-    renew() { script renew "$key" "$meta" "$meta:holds" , "$1" 20000 1; }
+    renew() { script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$1" 20000 1; }
     returns 0 renew "$two.12345678"
     returns 1 renew "$inner"
     [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
@@ -31,7 +31,7 @@ load ../lib/scripts
 }
 
 @test "a further hold that ends before it arrives does not free the lock of the first one" {
-    again() { script renew "$key" "$meta" "$meta:holds" , "$1" 20000 1; }
+    again() { script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$1" 20000 1; }
     acquire "$one"
     returns -1 give_back "$one.lost-001" 0
     returns 1 again "$one.12345678"
@@ -53,7 +53,7 @@ load ../lib/scripts
 @test "renew.lua returns the holds that end latest if there are too many" {
     acquire "$one"
     for ((i = 1; i <= 45; i++)); do
-        returns 1 script renew "$key" "$meta" "$meta:holds" , "$one.$i" $((100000 + i * 1000)) 0
+        returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.$i" $((100000 + i * 1000)) 0
     done
     # With the first holder's own there are 46, and it ends first.
     told=${lines[4]}
@@ -64,13 +64,13 @@ load ../lib/scripts
 
 @test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 6000 1
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.12345678" 6000 1
     returns 2 give_back "$one" 0
     [ "$(rcli a pttl "$key")" -le 6000 ]
     returns 0 acquire "$two"
     wait_until "[ \"\$(rcli a exists '$key')\" = 0 ]"
     acquire "$two"
-    script renew "$key" "$meta" "$meta:holds" , "$two.12345678" 20000 1
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$two.12345678" 20000 1
     now=$(($(rcli a time | head -n 1) * 1000))
     rcli a zadd "$meta:holds" "$((now - 1))" "$two.12345678" "$((now - 1))" "$two.abcdefgh" >/dev/null
     rcli a zadd "$meta:holds" "-$((now - 1))" "$two.ended-00" >/dev/null
@@ -81,7 +81,7 @@ load ../lib/scripts
 
 @test "release.lua with ALL ends all holds" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 20000 1
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.12345678" 20000 1
     returns 1 give_back "$one" 0 0 0 1000 1
     is_free "$key"
 }

@@ -23,6 +23,30 @@ load ../lib/scripts
     [ "$(rcli a zcard "$meta:waiting")" -eq 2 ] || fail 'expected that old notes are removed'
 }
 
+@test "acquire.lua: of those before a waiter, the ones that have given up do not count" {
+    acquire "$one"
+    for waiter in w1 w2 w3 w4; do queue "$two" '' "$waiter" 60000; done
+    rcli a zrem "$meta:waiting" w2 w3
+    queue "$two" '' w4 60000 4
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 4 1' ] || fail 'expected one before it'
+    queue "$two" '' w5 60000
+    [ "${lines[10]} ${lines[11]}" = '5 2' ] || fail 'expected two before it'
+}
+
+@test "acquire.lua: no more waiters than the caller allows, and whoever is one of them stays" {
+    acquire "$one"
+    queue "$two" '' w1 60000 0 1
+    queue "$two" '' w2 60000 0 1
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '1 -1 0' ] || fail 'expected that w2 may not wait'
+    queue "$two" '' w2 60000 0 2
+    queue "$two" '' w1 60000 0 1 # the reply to the first request was lost
+    [ "${lines[8]} ${lines[10]}" = '2 3' ] || fail 'expected w1'
+    queue "$two" '' w1 60000 1 1
+    [ "${lines[8]} ${lines[10]}" = '2 1' ] || fail 'expected w1'
+    queue "$two" '' '' 0 0 1
+    [ "${lines[8]} ${lines[10]}" = '2 0' ] || fail 'expected that this one does not wait'
+}
+
 @test "acquire.lua: a grant removes the entry of the waiter" {
     acquire "$one"
     queue "$two" '' w1 60000
@@ -86,7 +110,7 @@ load ../lib/scripts
 
 @test "release.lua: what the handoff token left has no holds of the earlier lock" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" , "$one" 60000 0 1 0 me@here:1 label "$one.abcdefgh"
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 60000 0 1 0 me@here:1 label "$one.abcdefgh"
     queue "$two" '' w1 60000
     give_back "$one" 0 0 0 60000 1
     rcli a zadd "$meta:holds" 99999999999999 "$one.abcdefgh"
@@ -162,14 +186,14 @@ load ../lib/scripts
 @test "a handoff token renews, releases and heals nothing" {
     soon=$(($(rcli a time | head -n 1) * 1000 + 60000))
     hand_over
-    returns 0 script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
+    returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 900000 1
     [ "$(rcli a pttl "$key")" -le 60000 ]
     queue "$two" "$one" w1 60000
     left=$(rcli a pttl "$key")
-    returns 0 script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
+    returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 900000 1
     returns 0 give_back "$one" 0 0 1 60000
     returns 0 script heal "$key" "$meta" "$meta:holds" , "$one" 900000 5 "$soon" me@here:1 label 3000
-    returns 0 script undo "$key" , "$one" "$meta"
+    returns 0 script undo "$key" "$meta:history" , "$one"
     returns 0 pass "$one"
     [ "$(rcli a get "$key")" = "$two" ]
     [ "$(rcli a pttl "$key")" -le "$left" ]
@@ -226,4 +250,80 @@ load ../lib/scripts
     script slots "${slots[@]}"
     [[ ${lines[*]} == "0 $one "*' 1 string 0 0  0 foreign -1 0 '*' 1 string 0 0'* ]] || fail 'expected both, and one who waits'
     [ "$(rcli a zrange "${slots[0]}" 0 -1)" = w1 ] || fail 'expected one entry'
+}
+
+# ------------------------------------------------------------- asking to end
+
+# replace TOKEN WAITER NUMBER [HANDOFF]: a caller that replaces the holder, and waits.
+replace() {
+    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$1" 20000 0 "$2@here:1" label 0 0 "${4-}" \
+        "$2 1 0 0 " 60000 0 0 0 0 "$3"
+}
+
+@test "ask marks the token that holds the lock, and its renewal shows who asked first" {
+    acquire "$one"
+    script ask "$key" "$meta" , "$two" you@there:1
+    prints 0
+    script ask "$key" "$meta" , "$one" you@there:1
+    prints 1
+    script ask "$key" "$meta" , "$one" her@there:1
+    prints 1
+    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 0
+    [ "${lines[5]}" = you@there:1 ]
+    give_back "$one"
+    script ask "$key" "$meta" , "$one" you@there:1
+    prints -1
+    acquire "$two"
+    script renew "$key" "$meta" "$meta:holds" , "$two" 20000 0
+    [ "${lines[5]-}" = '' ]
+}
+
+@test "ask finds a token that was released and keeps the lock: 0; a lock without metadata gets some that expires" {
+    acquire "$one"
+    give_back "$one" 20000
+    script ask "$key" "$meta" , "$one" you@there:1
+    prints 0
+    rcli a del "$meta"
+    script ask "$key" "$meta" , "$one" you@there:1
+    prints 1
+    [ "$(rcli a pttl "$meta")" -gt 3600000 ]
+}
+
+@test "acquire: who replaces marks the holder; of several the newest counts" {
+    acquire "$one"
+    replace "$two" w1 0
+    first 0
+    number=${lines[13]}
+    [ "$number" -gt 1700000000000000 ]
+    [[ $(rcli a hget "$meta" asked) == "$one "*' w1@here:1' ]]
+    replace "$two" w2 0
+    [ "${lines[13]}" -gt "$number" ]
+    replace "$two" w1 "$number"
+    [ "${lines[*]}" = '-3 w2@here:1' ]
+    give_back "$one"
+    replace "$three" w1 "$number" "$one" # it must release what it was handed
+    first 1
+    [ "${lines[2]}" = w2@here:1 ]
+    replace "$three" w1 "$number" "$one" # sent again
+    [ "${lines[0]} ${lines[2]}" = '1 w2@here:1' ]
+    give_back "$three"
+    replace "$two" w2 "$number" "$three"
+    [ "${#lines[@]}" -eq 2 ]
+    replace "$one" w1 "$number"
+    first -3
+}
+
+@test "acquire: who replaces and does not wait is the newest only if the lock is granted" {
+    acquire "$one"
+    replace "$two" w1 0
+    number=${lines[13]}
+    replace "$three" w2 -1
+    replace "$two" w1 "$number"
+    first 0
+    give_back "$one"
+    rcli a del "$key"
+    replace "$three" w2 -1
+    first 1
+    replace "$two" w1 "$number"
+    first -3
 }

@@ -13,6 +13,12 @@ load ../lib/scripts
     done
 }
 
+@test "all keys of a script are in KEYS, unless a line says that it makes names of keys" {
+    for file in "$top_srcdir"/src/lua/*.lua; do
+        ! grep -q "\.\. ':" "$file" || grep -qx -- '--!df flags=allow-undeclared-keys' "$file" || fail "$file makes a name"
+    done
+}
+
 @test "the tests of the scripts run every script" {
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file" .lua)
@@ -37,7 +43,7 @@ load ../lib/scripts
         "$PYTHON" -c '
 import re, sys
 lines = [re.sub(" -- [^\x27\"]*$", "", line.strip()) for line in open(sys.argv[1])]
-code = "\n".join(line for line in lines if line and not line.startswith("--"))
+code = "\n".join(line for line in lines if line and not re.match("--(?!!)", line))
 quoted = code.replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n")
 sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" || fail "another $file.lua"
     done
@@ -58,14 +64,14 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
 
 # entry TOKEN NODE: acquire.lua for that one of the caller's nodes.
 entry() {
-    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 0 me@here:1 label 0 "$2" \
+    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$1" 20000 0 me@here:1 label 0 "$2" \
         '' w1 60000
 }
 
 @test "acquire.lua: a repeated request is granted as before, but not for another node" {
     returns 1 entry "$one" 2
     fence=${lines[1]}
-    script renew "$key" "$meta" "$meta:holds" , "$one.inner" 20000 "$fence"
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.inner" 20000 "$fence"
     rcli a pexpire "$key" 9000
     before=$(rcli a hgetall "$meta")
     rcli a config resetstat
@@ -112,22 +118,22 @@ entry() {
 @test "renew.lua renews for the holder only" {
     acquire "$one"
     rcli a pexpire "$key" 5000
-    returns 0 script renew "$key" "$meta" "$meta:holds" , "$two" 20000 1
+    returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$two" 20000 1
     [ "$(rcli a pttl "$key")" -le 5000 ]
-    returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
+    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     rcli a del "$key"
-    returns -1 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
+    returns -1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
     is_free "$key"
 }
 
 @test "renew.lua never shortens and never lowers the fence" {
     acquire "$one"
     fence=$(rcli a hget "$meta" fence)
-    returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 10 1
+    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 10 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     [ "$(rcli a hget "$meta" fence)" = "$fence" ]
-    script renew "$key" "$meta" "$meta:holds" , "$one" 10 $((fence + 10000000001))
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 10 $((fence + 10000000001))
     [ "$(rcli a hget "$meta" fence)" = $((fence + 10000000001)) ]
 }
 
@@ -147,18 +153,18 @@ entry() {
     returns 1 give_back "$one" 5000
     [ "$(rcli a pttl "$key")" -le 5000 ]
     [ "$(rcli a get "$key")" = "$one" ]
-    returns 0 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
+    returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
     [ "$(rcli a pttl "$key")" -le 5000 ]
 }
 
 @test "fence.lua raises the fence for the holder only" {
     acquire "$one"
     raised=$((lines[1] + 10000000001))
-    returns 1 script fence "$key" "$meta" , "$one" "$raised"
+    returns 1 script fence "$key" "$meta" "$meta:history" , "$one" "$raised"
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
-    returns 1 script fence "$key" "$meta" , "$one" 5
+    returns 1 script fence "$key" "$meta" "$meta:history" , "$one" 5
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
-    returns 0 script fence "$key" "$meta" , "$two" $((raised + 1))
+    returns 0 script fence "$key" "$meta" "$meta:history" , "$two" $((raised + 1))
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
 }
 
@@ -168,8 +174,8 @@ entry() {
     now=$(rcli a time | head -n 1)
     fine=$(((now + 86340) * 1000000)) far=$(((now + 86460) * 1000000))
     for n in "$far" 9007199254740990; do
-        returns 2 script fence "$key" "$meta" , "$one" "$n"
-        returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 "$n"
+        returns 2 script fence "$key" "$meta" "$meta:history" , "$one" "$n"
+        returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 "$n"
         [ "${lines[3]}" = "$fence" ] || fail "told another fence than the recorded one"
         [ "$(rcli a hget "$meta" fence)" = "$fence" ]
         rcli a del "$key"
@@ -177,10 +183,10 @@ entry() {
         [ "$(rcli a hget "$meta" fence)" = "$fence" ]
         [ "$(rcli a pttl "$meta")" -le 3620000 ] || fail "its metadata is kept for too long"
     done
-    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 "$fine"
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 "$fine"
     [ "${lines[3]}" = "$fine" ]
     [ "$(rcli a hget "$meta" fence)" = "$fine" ]
-    returns 1 script fence "$key" "$meta" , "$one" $((fine + 1))
+    returns 1 script fence "$key" "$meta" "$meta:history" , "$one" $((fine + 1))
     rcli a del "$key"
     script heal "$key" "$meta" "$meta:holds" , "$one" 20000 $((fine + 2)) "$((now + 60))000" me@here:1 label 3000
     prints 1
@@ -275,8 +281,8 @@ entry() {
 
 @test "no script makes a key without a TTL" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 4503599627370497
-    script fence "$key" "$meta" , "$one" 4503599627370498
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 4503599627370497
+    script fence "$key" "$meta" "$meta:history" , "$one" 4503599627370498
     give_back "$one" 0
     queue "$two" '' w1 60000
     give_back "$two" 0 0 0 60000

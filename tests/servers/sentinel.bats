@@ -351,7 +351,7 @@ failover() {
     rcli master config set min-replicas-to-write 0 >/dev/null
     # A user without the right to look gets that as the result.
     rcli master acl setuser plain on '>plain' '~*' +@all -config >/dev/null
-    failover warn 'min-replicas-to-write is unknown -> allow CONFIG GET' -N "redis+sentinel://plain:plain@$(places s1 s2)/jobs"
+    failover unknown 'does not report min-replicas-to-write -> allow CONFIG GET' -N "redis+sentinel://plain:plain@$(places s1 s2)/jobs"
     try doctor --json -N "$(node master)"
     [ -z "$(jq -r 'select(.check == "failover").check' <<<"$output")" ] || fail "of a server there is nothing to find"
 }

@@ -56,7 +56,6 @@ setup() {
     refuses 64 '--slots needs a KEY, not a PATTERN' status --slots 2 'job*'
     refuses 64 "--max-age and --slots cannot be used together; name a slot, as in '[{]KEY[}]:slot-1'" status --slots 2 --max-age 1h "$key"
     refuses 64 '--slots is not an option of release' release --slots 2 "$key"
-    refuses 64 '--slots is not for ZooKeeper' run --slots 2 -N zk://127.0.0.1:1 "$key" -- true
     [ "$(rcli n1 dbsize)" -eq 0 ]
 }
 

@@ -48,6 +48,18 @@ said() { cat bg.*.err | grep -c -- "$1"; }
     [ "$(calls n1 eval blpop lpop zadd)" -eq 2 ] || fail "$(calls n1 eval) scripts"
 }
 
+@test "--max-waiters of slots: 75 at once if so many wait for any of them; a waiter says its place" {
+    take_slots 2
+    queue_for 2 1 --max-waiters 1
+    within 3000 refuses 75 '1 waits already .--max-waiters 1.; all 2 slots are held' \
+        run --wait 60s --max-waiters 1 --slots 2 "$key" -- true
+    queue_for 2 1
+    grep -q 'waiting, 1 before us; all 2 slots' bg.*.err || fail "$(cat bg.*.err)"
+    end_slot 1
+    for bg in "${waiter[@]}"; do finishes 0 "$bg" 60; done
+    served_are 1 2
+}
+
 @test "two slots that are released at once serve two waiters at once" {
     take_slots 2
     : >stay

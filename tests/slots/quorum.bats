@@ -15,15 +15,6 @@ setup_file() {
 long_window=--node-timeout=10s
 at_once=8000
 
-# are_up SECONDS NODE...: they have been running for that long.
-are_up() {
-    local node info
-    for node in "${@:2}"; do
-        info=$(rcli "$node" info server)
-        [[ $info =~ uptime_in_seconds:([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ] || return 1
-    done
-}
-
 @test "20 contenders on five nodes, two of which are killed and restarted empty: never a fourth inside" {
     local i j contenders=()
     use 5

@@ -84,3 +84,5 @@ keeps_promises() {
 @test "mutant: a ping as proof of the lease is found" { is_found zk-ping 3; }
 @test "mutant: a write on the old connection as proof is found" { is_found zk-old-connection 3; }
 @test "mutant: a new connection without a write as proof is found" { is_found zk-no-write 3; }
+@test "mutant: the number of leases as that of a slot is found" { is_found zk-slots-count 2; }
+@test "mutant: a number of a slot that is written behind the mutex is found" { is_found zk-slots-apart 3; }

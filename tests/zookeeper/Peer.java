@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The locks of Curator, for interop.bats: the same as kazoo_peer.py.  KIND is mutex, read or write.
+// The locks of Curator, for interop.bats: the same as kazoo_peer.py.  KIND is mutex, read, write, or semaphoreN, which has N
+// leases.
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -10,12 +11,43 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.RetryOneTime;
 
 public class Peer {
+    /** A semaphore as a lock. */
+    static class OneOf implements InterProcessLock {
+        private final InterProcessSemaphoreV2 semaphore;
+        private Lease lease;
+
+        OneOf(CuratorFramework client, String path, int leases) {
+            semaphore = new InterProcessSemaphoreV2(client, path, leases);
+        }
+
+        public void acquire() throws Exception {
+            lease = semaphore.acquire();
+        }
+
+        public boolean acquire(long time, TimeUnit unit) throws Exception {
+            lease = semaphore.acquire(time, unit);
+            return lease != null;
+        }
+
+        public void release() {
+            semaphore.returnLease(lease);
+        }
+
+        public boolean isAcquiredInThisProcess() {
+            return lease != null;
+        }
+    }
+
     static InterProcessLock lock(CuratorFramework client, String kind, String path) {
         if (kind.equals("mutex"))
             return new InterProcessMutex(client, path);
+        if (kind.startsWith("semaphore"))
+            return new OneOf(client, path, Integer.parseInt(kind.substring(9)));
         InterProcessReadWriteLock both = new InterProcessReadWriteLock(client, path);
         return kind.equals("read") ? both.readLock() : both.writeLock();
     }

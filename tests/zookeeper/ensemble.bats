@@ -176,10 +176,22 @@ finds() {
     DLOCK_PASSWORD=secret works run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
 }
 
+@test "digest: a password file that changes while a lock is held" {
+    echo secret >password
+    chmod 600 password
+    start_holding "$key" --ttl 4s --password-file password -N "zk://me@${DLOCK_NODES#zk://}" 'until [ -e finish ]; do sleep 0.05; done'
+    echo other >password
+    holder=$bg
+    stays_renewed
+    touch finish
+    finishes 0
+    zk_is_free "$key"
+}
+
 @test "a user without a password: 64" {
     for user in me me:; do
         try run -N "zk://$user@${DLOCK_NODES#zk://}" "$key" -- touch ran
-        fails 64 'the user of .* has no password; use --password-file or DLOCK_PASSWORD'
+        fails 64 'the user of .* has no password; use --password-file, --password-command or DLOCK_PASSWORD'
     done
     [ ! -e ran ]
 }

@@ -62,22 +62,22 @@ exclude() {
     done
 }
 
-# by_turns PEER KIND: dlock and the other wait by turns, and are served in that order.
+# by_turns PEER KIND [OPTION...]: dlock with these and the other wait by turns, and are served in that order.
 by_turns() {
-    local i before holder jobs=()
+    local i before holder jobs=() queue=$chroot/${queue_of:-$key}
     rm -f go
-    start_holding "$key" 'while [ ! -e go ]; do sleep 0.05; done'
+    start_holding "$key" "${@:3}" 'while [ ! -e go ]; do sleep 0.05; done'
     holder=$bg
     for i in 1 2 3 4 5 6; do
-        before=$(zk_ask 1 children "$chroot/$key" | grep -oE '[0-9]{10}$' | wc -l)
+        before=$(zk_ask 1 children "$queue" | grep -oE '[0-9]{10}$' | wc -l)
         if [ $((i % 2)) -eq 0 ]; then
-            start run --wait 60s "$key" -- sh -c 'echo "$0" >>served' "$i"
+            start run --wait 60s "${@:3}" "$key" -- sh -c 'echo "$0" >>served' "$i"
             jobs+=("$bg")
         else
             "$1" wait "$2" "$chroot/$key" served "$i" 3>&- &
             jobs+=($!)
         fi
-        wait_until "[ \"\$(zk_ask 1 children '$chroot/$key' | wc -l)\" -gt $before ]" 60
+        wait_until "[ \"\$(zk_ask 1 children '$queue' | wc -l)\" -gt $before ]" 60
     done
     : >go
     finish "$holder"
@@ -110,6 +110,64 @@ by_turns() {
 @test "Curator and dlock are served in the order of arrival" {
     need_curator
     by_turns curator mutex
+}
+
+@test "Curator's semaphore and --slots count each other's leases" {
+    need_curator
+    curator hold semaphore2 "$chroot/$key" there 3>&- &
+    peer=$!
+    wait_until '[ -e there ]' 60
+    start_holding "$key" --slots 2 'while [ ! -e stop ]; do sleep 0.05; done; echo "$DLOCK_SLOT"'
+    works status --slots 2 --json "$key"
+    [ "$(jq -r '"\(.state) \(.client)"' <<<"$output" | sort | paste -sd ,)" = 'foreign Curator,held dlock' ] || fail 'expected both'
+    refuses 75 'all 2 slots are held' run --slots 2 "$key" -- true
+    ! curator try semaphore2 "$chroot/$key" || fail 'Curator has a third lease'
+    rm there
+    wait "$peer"
+    curator try semaphore2 "$chroot/$key"
+    stops 0
+}
+
+@test "Curator's semaphore and --slots are served in the order of arrival" {
+    need_curator
+    queue_of=$key/locks
+    zk_ask 1 create "$chroot/$queue_of" ''
+    by_turns curator semaphore1 --slots 1
+}
+
+# shares PEER READ WRITE: dlock's readers and those of PEER hold the lock together, and each waits for the other's writer.
+shares() {
+    local peer=$1 pid
+    start_holding "$key" --shared 'while [ ! -e stop ]; do sleep 0.05; done'
+    "$peer" hold "$2" "$chroot/$key" there 3>&- &
+    pid=$!
+    wait_until '[ -e there ]' 60
+    ! "$peer" try "$3" "$chroot/$key" || fail "a writer of $peer beside readers"
+    works run --shared "$key" -- true
+    stops 0
+    # Now its reader is alone.
+    refuses 75 '' run "$key" -- true
+    works run --shared "$key" -- true
+    rm there
+    wait "$pid"
+    "$peer" hold "$3" "$chroot/$key" there 3>&- &
+    pid=$!
+    wait_until '[ -e there ]' 60
+    refuses 75 '' run --shared "$key" -- true
+    start run --shared --wait 60s "$key" -- true
+    rm there
+    wait "$pid"
+    finishes 0 "$bg" 60
+}
+
+@test "Curator's read-write lock and --shared share a lock" {
+    need_curator
+    shares curator read write
+}
+
+@test "kazoo's ReadLock and WriteLock and --shared share a lock" {
+    need_kazoo
+    shares kazoo ReadLock WriteLock
 }
 
 @test "kazoo sees the holder, and status shows a lock of kazoo as foreign" {

@@ -31,6 +31,21 @@ lost_once() {
     done
 }
 
+@test "any request or reply of run with a slot is lost: it runs once, and nothing is left behind" {
+    export DLOCK_NODE_TIMEOUT=2s
+    for which in multi@1 multi@2 multi@3 multi@4 getChildren2@2 getChildren2@3; do
+        for what in before cut drop; do
+            rm -f ran
+            zk rules "$what:$which"
+            try run --slots 1 "$key" -- sh -c 'echo >>ran'
+            zk rules
+            [ "$status" -eq 0 ] || fail "$what $which: $stderr"
+            [ "$(wc -l <ran)" -eq 1 ]
+            wait_until '[ -z "$(leases)" ] && [ "$(entry_count "$key/locks")" -eq 0 ]' 4 || fail "$what $which: $(leases)"
+        done
+    done
+}
+
 @test "any request or reply of a renewal is lost: the lock is kept" {
     hold_beating --ttl 6s --node-timeout 1s
     for kind in connect setData; do

@@ -143,7 +143,7 @@ setup() {
     take "$key"
     works break --force "$key"
     gives 1 renew --json "$key" "$token"
-    complains "$key: gone: broken by $by at [0-9:]+, [0-9.]+m?s ago"
+    complains "$key: gone: broken by $by at $instant, [0-9.]+m?s ago"
     jq -e --arg user "$(id -un)" '.outcome == "broken" and .broken_by.user == $user' <<<"$output" || fail "expected who"
     refuses 1 "gone: broken by $by" release "$key" "$token"
     start_holding "$key" 'sleep 60'
@@ -190,6 +190,9 @@ setup() {
     start_holding "$key" 'while [ ! -e stop ]; do sleep 0.05; done'
     two_waiters
     zk_ask 1 create "$chroot/$key/_c_00112233445566778899aabbccddeeff-lock-2000000000" 'somebody'
+    grep -q 'waiting, 1 before us; held by' bg.*.err || fail "$(cat bg.*.err)"
+    within 5000 refuses 75 '2 wait already .--max-waiters 1.; held by' run --wait 60s --max-waiters 1 "$key" -- true
+    refuses 75 ': held by' run --max-waiters 1 "$key" -- true
     two_are_listed '(go-zookeeper) null'
     the_second_leaves 2
     kill "${waiter[0]}"

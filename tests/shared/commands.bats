@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# --shared: what the commands make of it, on one node.
+
+# shellcheck disable=SC2016,SC2154
+load ../lib/shared
+
+setup_file() { nodes_start 1; }
+
+@test "what does not go together with --shared: 64" {
+    refuses 64 '--shared and --slots cannot be used together' run --shared --slots 2 "$key" -- true
+    refuses 64 '--shared and --once-per cannot be used together' run --shared --once-per 1h "$key" -- true
+    DLOCK_SHARED=1 refuses 64 '--shared and --slots' acquire --json --slots 2 "$key"
+    refuses 64 '--shared is not an option of status' status --shared
+}
+
+@test "DLOCK_SHARED, or a line of the configuration, is --shared; 0 is not" {
+    share
+    DLOCK_SHARED=1 works run "$key" -- true
+    DLOCK_SHARED=0 refuses 75 shared run "$key" -- true
+    echo shared >config
+    works run --config config "$key" -- true
+}
+
+@test "within a lock of either kind --shared enters it; a shared one does not become exclusive" {
+    local kind sentence="^dlock: $key: this process holds it shared; it cannot become exclusive\$"
+    for kind in '' --shared; do
+        works run $kind "$key" -- sh -c '"$DLOCK" run --shared "$1" -- "$DLOCK" status --json "$1"' sh "$key"
+        [ "$(jq .holds <<<"$output")" = 2 ]
+    done
+    refuses 64 "$sentence" run --shared "$key" -- "$DLOCK" run "$key" -- true
+    refuses 64 "$sentence" run --shared "$key" -- "$DLOCK" acquire "$key"
+    works run "$key" -- "$DLOCK" run "$key" -- true
+    share
+    refuses 64 "$sentence" run --token "$token" "$key" -- true
+    refuses 64 "$sentence" acquire --token "$token" "$key"
+    works acquire --shared --token "$token" "$key"
+}
+
+@test "status: the state, the first owner, how many; JSON and metrics" {
+    share --label first
+    share
+    status_is '.state == "shared" and .holders == 2 and .label == "first" and .nodes[0].state == "shared"'
+    works status -o STATE,OWNER,HELD "$key"
+    [[ ${lines[1]} =~ ^shared\ +[^\ ]+:[0-9]+\ \+1\ +[0-9.]+m?s$ ]] || fail 'expected one more'
+    works status --prometheus "$key"
+    [[ $output == *"dlock_shared{key=\"$key\"} 1"*"dlock_holders{key=\"$key\"} 2"* ]] || fail 'expected two readers'
+    take other
+    works status --json other
+    json_is '.state == "held" and .holders == 1'
+}
+
+@test "a refusal as JSON, the line of a wait, and status --waiters" {
+    share
+    writers_wait 1
+    grep -q 'waiting; shared by readers, the first was' "bg.$bg_count.err"
+    readers_wait 1
+    grep -q 'waiting, 1 before us; shared by 1 reader, the first was .*, and a writer waits' "bg.$bg_count.err"
+    gives 75 acquire --json --shared "$key"
+    json_is '.outcome == "held" and .holder.state == "shared"'
+    works status --json --waiters "$key"
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "the history has one entry for a group, which its last reader ends" {
+    local first
+    share
+    first=$token
+    share
+    works release "$key" "$first"
+    works run --shared "$key" -- true
+    history_is '.outcome == "held"'
+    works release "$key" "$token"
+    history_is '.outcome == "released"'
+}
+
+@test "break ends all readers, each at its next renewal" {
+    start_holding "$key" --shared --ttl 3s 'sleep 60'
+    first=$bg
+    start_holding "$key" --shared --ttl 3s 'sleep 60'
+    works break --force "$key"
+    [[ $output == "$key: broken; it was shared by 2 readers, the first was "*"; its commands end within "* ]] || fail 'expected both'
+    finishes 76 "$first"
+    finishes 76 "$bg"
+    works run "$key" -- true
+}
+
+@test "--keep, --export, --report and --min-hold of a reader" {
+    share
+    dlock acquire --shared --keep $$ "$key" >kept
+    eval "$(dlock acquire --shared --export "$key")"
+    has_holders 3
+    works renew "$key"
+    works release "$key"
+    unset DLOCK_KEY DLOCK_TOKEN DLOCK_HOLDS DLOCK_FENCE DLOCK_TTL_MS
+    works release "$key" "$(cat kept)"
+    works run --shared --report report --min-hold 1h "$key" -- true
+    [ "$(jq -r '.outcome, .key' report | paste -sd ' ')" = "ran $key" ]
+    works release "$key" "$token"
+    status_is '.state == "kept" and .kept_by == "min-hold"'
+}

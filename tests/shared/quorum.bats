@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Shared locks over several nodes.
+
+# shellcheck disable=SC2046,SC2154
+load ../lib/shared
+
+setup_file() { nodes_start 5; }
+
+at_once=1900 # see queue.bats
+
+# share_on_all COUNT [ARG...]: a first reader, whose lock is on each of so many nodes.
+share_on_all() {
+    wait_until "share ${*:2} && { held_everywhere '$key' $1 \"\$token\" || { dlock release '$key' \"\$token\"; false; }; }"
+}
+
+@test "readers enter on the nodes that are left, and have one fence; one more than a minority down: nobody" {
+    local fence
+    use 5
+    works run --json "$key" -- true
+    fence=$(jq .fence <<<"$output")
+    share_on_all 5 --ttl 60s
+    redis_stop n1 n4
+    works run --json --shared "$key" -- true
+    [ "$(jq .fence <<<"$output")" -gt "$fence" ]
+    [ "$(jq .fence <<<"$output")" = "$(dlock status --json "$key" | jq .fence)" ]
+    refuses 75 'shared by readers' run "$key" -- true
+    redis_stop n2
+    gives 69 run --shared "$key" -- true
+}
+
+@test "16 readers and writers on five nodes, two of which are killed and restarted empty: a writer is alone" {
+    local i j contenders=()
+    use 5
+    DLOCK_RESTART_GUARD=5s
+    wait_until "are_up 7 $(node_names 5 | paste -sd ' ')" 20
+    for ((i = 0; i < 16; i++)); do
+        (
+            for ((j = 0; j < 3; j++)); do
+                kind=$([ $((i % 4)) -eq 0 ] && echo write || echo read)
+                command=${kind}_it
+                until timeout -k 2 90 "$DLOCK" run $([ "$kind" = write ] || echo --shared) --ttl 5s --node-timeout 2s \
+                    --wait 80s "$key" -- sh -c "${!command}"; do echo "$?" >>failed; done
+            done
+        ) </dev/null >/dev/null 2>>errors 3>&- 4>&- &
+        contenders+=($!)
+    done
+    wait_until '[ "$(visits)" -ge 8 ]' 60
+    redis_stop n1 n4
+    wait_until '[ "$(visits)" -ge 20 ]' 60
+    redis_start n1
+    redis_start n4
+    wait "${contenders[@]}" || true
+    [ ! -s overlaps ] || fail "$(cat overlaps)"
+    [ ! -e failed ] || ! grep -vx 76 failed || fail "$(tail -n 3 errors)"
+    [ "$(visits)" -ge 48 ] || fail "$(visits) visits"
+    # A fence is of one writer, or of readers of one group.
+    awk '{ if ($2 in kind && (kind[$2] == "w" || $1 == "w")) exit 1; kind[$2] = $1 }' ran || fail "$(sort -k 2 ran)"
+}
+
+@test "readers behind a writer that gives up enter at once, also those that wait at another node" {
+    use 5
+    share_on_all 5 --ttl 60s
+    : >stay
+    writers_wait 1
+    readers_wait 2
+    kill -TERM "${waiter[0]}"
+    within "$at_once" served_are 2 3
+    rm stay
+    finishes 143 "${waiter[0]}"
+    for bg in "${waiter[@]:1}"; do finishes 0 "$bg"; done
+}
+
+@test "readers that are served from the queue take the others with them" {
+    use 5
+    take_on_all 5 --ttl 60s
+    : >stay
+    readers_wait 8
+    works release "$key" "$token"
+    within 8000 served_are $(seq 8)
+    has_holders 8
+    rm stay
+    for bg in "${waiter[@]}"; do finishes 0 "$bg"; done
+}
+
+@test "a node that restarted empty is healed, but admits no reader under the guard" {
+    use 3
+    start_holding "$key" --shared --ttl 6s 'sleep 60'
+    redis_stop n1
+    redis_start n1
+    wait_until "held '$key' n1"
+    redis_freeze n2
+    refuses 69 'grants nothing for another' run --shared --restart-guard 1h --node-timeout 2s "$key" -- true
+    works run --shared --restart-guard 0 --node-timeout 2s "$key" -- true
+}

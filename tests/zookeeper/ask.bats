@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# break --ask and run --replace on ZooKeeper: a watch brings the mark at once.
+
+load ../lib/zookeeper
+
+setup_file() { zk_start --sync 40; }
+
+me="$(id -un)@$(uname -n)"
+
+@test "break --ask: the holder learns of it at once, and holds the lock until its command has ended" {
+    traps="trap 'until [ -e stop ]; do sleep 0.1; done; exit 0' TERM"
+    start_holding "$key" --ttl 30s -k 60s --report report 'while :; do sleep 0.1; done'
+    holder=$bg
+    start break --ask "$key"
+    asker=$bg
+    wait_until "grep -q 'asked to end by $me:$asker; ending the command' bg.1.err" 5 # and not after a third of the lease
+    zk_is_held "$key"
+    alive "$asker"
+    touch stop
+    finishes 76 "$holder"
+    finishes 0 "$asker"
+    [[ $output == "$key: ended; it was held by $me:$holder "* ]] || fail "expected whom"
+    zk_is_free "$key"
+    jq -e ".outcome == \"asked\" and .asked_by.pid == $asker" report
+}
+
+@test "break --ask: free 1, kept 75, declined 75" {
+    refuses 1 'the lock is free' break --ask "$key"
+    works run --min-hold 4s --ttl 8s "$key-kept" -- true
+    refuses 75 'nothing runs: kept' break --ask "$key-kept"
+    start_holding "$key-warn" --on-lost warn 'until [ -e stop ]; do sleep 0.1; done'
+    gives 75 break --ask --wait 1s --quiet "$key-warn"
+    wait_until "grep -q 'continues' bg.1.err"
+    stops 0
+}
+
+@test "break --ask: a lock that was entered again is asked for all its holds" {
+    start_holding "$key" --ttl 30s "\"\$DLOCK\" run '$key' -- sh -c 'touch inner; sleep 60'"
+    wait_until '[ -e inner ]'
+    works break --ask --quiet "$key"
+    finishes 76
+    zk_is_free "$key"
+}
+
+@test "run --replace: the old command has ended before the new one starts" {
+    start_holding "$key" --ttl 30s 'trap "sleep 1; touch ended; exit" TERM; while :; do sleep 0.1; done'
+    works run --replace "$key" -- test -e ended
+    finishes 76
+}
+
+@test "run --replace: the newest wins, also over one that only waits, and over a waiter that is not asked" {
+    start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
+    holder=$bg
+    start run --wait 60s "$key" -- touch plain
+    plain=$bg
+    wait_until "[ \"\$(dlock status --json '$key' | jq .waiting)\" = 1 ]"
+    start run --replace --wait 60s "$key" -- touch first
+    first=$bg
+    wait_until "[ \"\$(dlock status --json '$key' | jq .waiting)\" = 2 ]"
+    start run --replace --wait 60s "$key" -- touch second
+    second=$bg
+    finishes 75 "$first"
+    complains "gives way to a newer dlock run --replace, by $me:$second"
+    touch end
+    finishes 0 "$holder"
+    finishes 0 "$plain"
+    finishes 0 "$second"
+    [ -e plain ] && [ -e second ] && [ ! -e first ]
+}
