@@ -25,6 +25,7 @@ libnetty-java           libnetty-java
 mandoc                  mandoc
 node                    nodejs
 nutcracker              nutcracker
+promtool                prometheus
 redis                   python3-redis
 spin                    spin
 sqlite3                 sqlite3
