@@ -67,7 +67,7 @@ load ../lib/quorum
 
 @test "a foreign client's lock on a majority" {
     on_all 3 set "$key" 0123456789abcdef px 20000
-    works status --json "$key"
+    works status --node-timeout 5s --json "$key"
     json_is '.state == "foreign" and .owner == null and .ttl_ms > 15000 and .ttl_ms <= 20000'
 }
 

@@ -90,7 +90,7 @@ holds_are() { [ "${lines[14]}" = "$1" ] || fail "expected $1 holds"; }
     prints 1
     [ "$(words_of "$reader")" = try ]
     [ -z "$(words_of "$other")$(words_of "$writer")" ] || fail 'expected one word'
-    [ "$(rcli a pttl "$meta:leave:$reader")" -gt 0 ]
+    [ "$(rcli a pttl "$meta:leave:$reader")" -ne -1 ] || fail 'expected an end'
     script leave "$key" "$meta:waiting" "$meta:leave:$writer" , "$writer a" 0
     invite
     prints 2
