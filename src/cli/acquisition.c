@@ -74,8 +74,8 @@ recall(struct line *line, const struct holder *holder)
 {
 	const struct acquisition *const a = line->of;
 	const struct look_args args = { .what = LOOK_HISTORY, .count = 1, .wait = { CLOCK_NEVER, a->signals.fd } };
-	struct text text = text_in(line->past, sizeof(line->past));
 	struct record record = { .key = a->key };
+	struct text text;
 	struct err ignored;
 
 	if (!line->recalls || (holder->state != LOCK_HELD && holder->state != LOCK_SHARED))
@@ -83,6 +83,7 @@ recall(struct line *line, const struct holder *holder)
 	if (strcmp(line->past_of, holder->token) == 0)
 		return line->past;
 	memcpy(line->past_of, holder->token, TOKEN_SIZE);
+	text = text_in(line->past, sizeof(line->past));
 	if (a->backend->service->look(a->backend, &args, &record, &ignored) == ST_OK && record.status == ST_OK)
 		history_say_runs(&record, &text);
 	record_free(&record);

@@ -164,9 +164,11 @@ refused_beside() {
     nothing_is_left "$key" n1
 }
 
-@test "on a terminal a line says who holds the lock, since when, and when the lease ends" {
+@test "on a terminal a line says who holds the lock, since when, when the lease ends, and how long the last run took" {
+    works run "$key" -- true
     take "$key" --label 'nightly backup' --ttl 7s
-    attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=of its lease left' -- \
+    # It is drawn anew each second.
+    attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=; the last one took ' 'expect=; the last one took ' -- \
         sh -c "stty cols 200; exec \"\$DLOCK\" run --wait 20s $key -- echo begun"
     exits 0
     line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, [0-9.]+m?s of its lease left"
