@@ -274,6 +274,7 @@ cmd_break(struct invocation *inv, struct err *err)
 {
 	static const struct holder nobody;
 	struct record *const r = calloc(1, sizeof(*r));
+	const int64_t began_us = clock_now_us();
 	const char *outcome = NULL;
 	struct backend *backend = NULL;
 	const struct holder *h;
@@ -307,6 +308,8 @@ cmd_break(struct invocation *inv, struct err *err)
 		json_number_or_null(&j, "ends_within_ms", ends_ms, ends_ms >= 0);
 		json_end_line(&j);
 	} else if (!inv->options.quiet && status == ST_OK) {
+		if (h->held_ms >= 0) /* when it was seen; it has ended later */
+			r->holder[0].held_ms += (clock_now_us() - began_us) / 1000;
 		if (inv->options.ask)
 			holder_say(h, "held by ", &text);
 		else

@@ -22,6 +22,14 @@ ask() {
     asker=$bg
 }
 
+# same_start TEXT TEXT: both say "held since" the same second, or almost.
+same_start() {
+    local first second
+    [[ $1 =~ held\ since\ ([0-9:]+) ]] && first=$(date -d "${BASH_REMATCH[1]}" +%s)
+    [[ $2 =~ held\ since\ ([0-9:]+) ]] && second=$(date -d "${BASH_REMATCH[1]}" +%s)
+    [[ $((second - first)) =~ ^-?[0-2]$ ]] || fail "$1"$'\n'"$2"
+}
+
 @test "the holder ends its command, and holds the lock until the last process of the group has ended" {
     traps="(trap '' TERM; until [ -e stop ]; do sleep 0.1; done) & trap 'exit 0' TERM"
     start_holding "$key" --ttl 3s -k 60s --report report --label job 'while :; do sleep 0.1; done'
@@ -36,6 +44,7 @@ ask() {
     finishes 76 "$holder"
     finishes 0 "$asker"
     [[ $output == "$key: ended; it was held by $me:$holder (job), "* && $stderr == "dlock: $key: asked to end; held by "* ]]
+    same_start "$stderr" "$output"
     is_free "$key"
     jq -e ".outcome == \"asked\" and .child.exit == 0 and .asked_by.pid == $asker" report
     try history "$key"
