@@ -127,7 +127,7 @@ if granted then
   if replace and not older then
     pcall(succeed)
   end
-  pcall(remember, tonumber(ARGV[13] or 0), since, stamp)
+  pcall(remember, older and 0 or tonumber(ARGV[13] or 0), since, stamp) -- one that gives way runs nothing
   return {1, fence, older and by or nil}
 end
 local owner, label, since, served, of_node, keep, last,

@@ -257,7 +257,7 @@ load ../lib/scripts
 # replace TOKEN WAITER NUMBER [HANDOFF]: a caller that replaces the holder, and waits.
 replace() {
     script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$1" 20000 0 "$2@here:1" label 0 0 "${4-}" \
-        "$2 1 0 0 " 60000 0 0 0 0 "$3"
+        "$2 1 0 0 " 60000 0 0 9 0 "$3"
 }
 
 @test "ask marks the token that holds the lock, and its renewal shows who asked first" {
@@ -309,6 +309,7 @@ replace() {
     give_back "$three"
     replace "$two" w2 "$number" "$three"
     [ "${#lines[@]}" -eq 2 ]
+    [[ $(rcli a lrange "$meta:history" 0 -1) =~ ^"$two "[^$'\n']*$ ]] || fail 'expected one holder'
     replace "$one" w1 "$number"
     first -3
 }
