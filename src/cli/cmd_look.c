@@ -501,6 +501,7 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 	const struct options *const o = &inv->options;
 	const bool keeps_history = inv->service->keeps_history;
 	enum status status;
+	int i;
 
 	d->inv = inv;
 	d->look.wait = (struct wait){ CLOCK_NEVER, -1 };
@@ -508,6 +509,8 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 	d->view.json = o->json;
 	d->view.coloured = output_coloured();
 	d->view.headings = !o->no_headings;
+	for (i = 0; i < inv->operands; i++)
+		d->view.found |= setup_is_pattern(inv->operand[i]);
 	if (!keeps_history && (d->show != show_state || o->failed) && d->look.what != LOOK_WAITERS)
 		return err_set(err, ST_USAGE,
 		    "%s keeps no history of its locks, which dlock history, --max-age and --failed need",

@@ -125,6 +125,8 @@ view_begin(struct view *v, const char *names, const char *chosen, struct err *er
 		if (l->columns == LAYOUT_COLUMNS_MAX)
 			return err_set(err, ST_USAGE, "--output: more than %d columns", LAYOUT_COLUMNS_MAX);
 		l->column[l->columns] = fields[i].column;
+		if (i == KEY_OF_ROWS && v->found)
+			l->column[l->columns].kind = LAYOUT_TEXT;
 		if (v->chosen)
 			l->column[l->columns].rank = 0;
 		v->shown[l->columns++] = i;

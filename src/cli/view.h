@@ -23,6 +23,7 @@ struct view {
 	bool json;
 	bool coloured;
 	bool headings;
+	bool found; /* names of rows may be those of locks that match a PATTERN, which are shortened as any text */
 	struct layout layout;
 
 	/* Private. */

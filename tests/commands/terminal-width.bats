@@ -198,6 +198,11 @@ at_width() {
     on_screen 80 history backup deploy
     rows 4
     [[ ${lines[0]} == KEY\ *OWNER* ]]
+    # Names that match a pattern are shortened, so that the other columns stay.
+    past backup-of-all-databases-of-the-eu-west-1-web-shop 03:15:00 ran 0 254 0 ops@web-01:31415 nightly
+    on_screen 80 history 'backup*'
+    rows 4
+    headings KEY START HELD OUTCOME OWNER
 }
 
 @test "status --waiters: no column is cut off" {
