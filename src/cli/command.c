@@ -44,7 +44,8 @@ static const char status_details[] = "PATTERN has * for any characters, ? for on
 
 static const char history_details[] = "Shows the last holders, the newest first: when, how long they held and waited,\n"
 				      "and the OUTCOME: the exit status of COMMAND or the signal that ended it, lost,\n"
-				      "max-run, released, expired (not released), broken and by whom, held (still).\n"
+				      "max-run, released, expired (not released), broken or asked to end and by whom,\n"
+				      "held (still).\n"
 				      "Exit status: 0 if a holder is known for each KEY, else 1.\n";
 
 static const char break_details[] = "Shows the holder, asks for confirmation at a terminal, and removes the lock\n"
@@ -170,7 +171,7 @@ show_help(const struct command *c, bool all)
 	      "  70   internal error, a bug in dlock\n"
 	      "  71   system error on this host\n"
 	      "  75   another holds the lock, or still held it after --wait (-E)\n"
-	      "  76   the lock was lost while COMMAND ran\n"
+	      "  76   the lock was lost while COMMAND ran, or somebody asked it to end\n"
 	      "  77   permission denied by the server: authentication, ACL\n"
 	      "  78   configuration error\n"
 	      "  124  --max-run ended COMMAND; 137 if by SIGKILL\n"
