@@ -30,9 +30,9 @@
 -- one}, since its release wakes the next waiter.  -1: the caller does not wait; it counts only if it is granted.
 -- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
 -- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
--- type of the key, ticket, waiters before it, kept}, and the number of a caller that replaces.  The values from owner on
--- are empty if the holder is not dlock.  The ticket is minus the number of waiters if WAITER was not recorded because of
--- MOST.
+-- type of the key, ticket, waiters before it, kept}, and the number of a caller that replaces.  If readers share the lock,
+-- that number is 0 for other callers, and the number of holds follows.  The values from owner on are empty if the holder
+-- is not dlock.  The ticket is minus the number of waiters if WAITER was not recorded because of MOST.
 -- kept is "MS_AGO OPTION" if the command has ended that long ago, and the lock is kept by this option; else "".
 local HOUR, HALF_HOUR, MONTH = 3600000, 1800000000, 2592000000
 local key, meta, holds, wake, waiting, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -197,6 +197,10 @@ end
 local who, ended, why = string.match(keep or '', '^(%S+) %d+ (%d+) (%S+)$')
 local kept = who == holder and field[2] == holder and
   string.format('%.0f %s', math.max(now / 1000 - ended, 0), why) or ''
+local readers -- only the token of a reader has one of these characters at its end
+if string.find(holder, '[BRhx]', 22) and holder ~= field[2] then
+  readers = math.max(tonumber(redis.pcall('ZCOUNT', holds, stamp, '+inf')) or 0, 1)
+end
 return {0, holder, left, field[2] == holder and 1 or 0, owner or '', label or '',
   math.max(now / 1000 - (tonumber(since or 0) or 0), 0), fence, waiters, kind, ticket, before, kept,
-  replace}
+  replace or (readers and 0), readers}

@@ -8,8 +8,8 @@
 --       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE HANDOFF WAITER WAIT_MS TICKET WAITED_MS HISTORY MOST
 --
 -- All of them are those of acquire.lua, which embed-lua.sh puts in its place below.
--- Returns what acquire.lua returns.  If another reader holds KEY, two values follow: the number of waiters with an unmarked
--- name, the writers, whose tickets are before the caller's, or of all if it has none; and the number of holds.
+-- Returns what acquire.lua returns.  If another reader holds KEY, the value before the number of holds is the number of
+-- waiters with an unmarked name, the writers, whose tickets are before the caller's, or of all if it has none.
 local MOST, TICKETS = 1000, 2048
 
 local function acquire()
@@ -42,11 +42,10 @@ local function writers_before(last, now)
 end
 
 local reply = acquire()
-if reply[1] ~= 0 or reply[4] == 1 or reply[7] < 0 or not marked(reply[2]) then
+if not reply[15] then
   return reply
 end
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + time[2] / 1000)
 reply[14] = writers_before(tonumber(redis.call('HMGET', KEYS[2], 'ticket')[1] or 0) or 0, now)
-reply[15] = math.max(tonumber(redis.pcall('ZCOUNT', KEYS[3], now, '+inf')) or 0, 1)
 return reply

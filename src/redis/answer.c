@@ -274,7 +274,7 @@ answer_acquire(const struct result *d, const struct acquire_args *args, struct n
 		a.ticket = read_count(d->reply, 10);
 		a.before = answer_before(d->reply);
 		a.crowd = answer_crowd(d->reply);
-		a.writers = reply_items(d->reply) < 15 ? -1 : read_count(d->reply, 13);
+		a.writers = !args->shared || reply_items(d->reply) < 15 ? -1 : read_count(d->reply, 13);
 		a.holder.writer_waits = a.writers > 0;
 		a.holder.holds = read_count(d->reply, 14);
 		a.number = args->replace ? read_count(d->reply, 13) : 0;

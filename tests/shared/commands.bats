@@ -54,7 +54,7 @@ setup_file() { nodes_start 1; }
 @test "a refusal as JSON, the line of a wait, and status --waiters" {
     share
     writers_wait 1
-    grep -q 'waiting; shared by readers, the first was' "bg.$bg_count.err"
+    grep -q 'waiting; shared by 1 reader, the first was' "bg.$bg_count.err"
     readers_wait 1
     grep -q 'waiting, 1 before us; shared by 1 reader, the first was .*, and a writer waits' "bg.$bg_count.err"
     gives 75 acquire --json --shared "$key"

@@ -28,9 +28,9 @@ at_once=1900
     tokens+=("$token")
     has_holders 2
     [ "${tokens[1]%.*}" = "${tokens[0]}" ] || fail 'expected a further hold'
-    refuses 75 "$key: shared by readers, the first was .*, .* of the lease left" run "$key" -- true
+    refuses 75 "$key: shared by 2 readers, the first was .*, .* of the lease left" run "$key" -- true
     works release "$key" "${tokens[0]}"
-    refuses 75 "$key: shared by readers" run "$key" -- true
+    refuses 75 "$key: shared by 1 reader, " run "$key" -- true
     works run --shared --json "$key" -- true
     [ "$(jq .fence <<<"$output")" = "$first" ]
     works release "$key" "${tokens[1]}"

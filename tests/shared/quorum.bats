@@ -25,7 +25,7 @@ share_on_all() {
     works run --json --shared "$key" -- true
     [ "$(jq .fence <<<"$output")" -gt "$fence" ]
     [ "$(jq .fence <<<"$output")" = "$(dlock status --json "$key" | jq .fence)" ]
-    refuses 75 'shared by readers' run "$key" -- true
+    refuses 75 'shared by 1 reader, ' run "$key" -- true
     redis_stop n2
     gives 69 run --shared "$key" -- true
 }
