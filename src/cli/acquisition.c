@@ -259,6 +259,8 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 		status = setup_service(inv, &a->backend, err);
 	if (status == ST_OK && !signals_open(&a->signals, &inv->given_mask))
 		status = err_system(err, errno, "cannot watch for signals");
+	if (status == ST_OK)
+		status = setup_nesting(inv, a->backend, &a->args, err);
 	a->args.wait.interrupt_fd = a->signals.fd;
 	a->args.slot_key = a->slot_key;
 	return status;

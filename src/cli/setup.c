@@ -442,30 +442,17 @@ setup_slot_key(const struct invocation *inv, const char *full_key, int slot, cha
 	return inv->service->slot_key(full_key, strlen(inv->options.prefix), slot, name, err);
 }
 
-/* Ask for one more of the slots.  A process that has all of them would wait for itself. */
+/* Ask for one more of the slots. */
 static enum status
 use_slots(const struct invocation *inv, const char *full_key, struct acquire_args *args, struct err *err)
 {
-	const int slots = inv->options.slots;
-	struct hold found[HOLDS_MAX];
 	char name[KEY_MAX + 1];
-	int i, held = 0;
 
 	if (inv->options.token != NULL)
 		return err_set(err, ST_USAGE, "--token and --slots cannot be used together");
-	for (i = 1; i <= slots; i++) {
-		if (setup_slot_key(inv, full_key, i, name, err) != ST_OK)
-			return ST_USAGE;
-		held += setup_holds(NULL, name, found) > 0;
-	}
-	if (held == slots)
-		return err_set(err, ST_USAGE,
-		    slots == 1 ? "this process is in the only slot already, and would wait for itself"
-			       : "this process is in all %d slots already, and would wait for itself",
-		    slots);
-	args->slots = slots;
+	args->slots = inv->options.slots;
 	args->prefix_length = strlen(inv->options.prefix);
-	return ST_OK;
+	return setup_slot_key(inv, full_key, args->slots, name, err);
 }
 
 /* Share the lock with other readers.  What else is asked for must go together with that. */
@@ -480,23 +467,6 @@ share(const struct invocation *inv, struct acquire_args *args, struct err *err)
 		return err_set(err, ST_USAGE, "--shared and --%s cannot be used together",
 		    o->slots > 0 ? "slots" : "once-per");
 	args->shared = true;
-	return ST_OK;
-}
-
-/* One of two readers that wait to be alone would wait for the other's end. */
-static enum status
-check_alone(const struct invocation *inv, const struct acquire_args *args, struct err *err)
-{
-	int i;
-
-	for (i = 0; i < args->holds && !args->shared && inv->service->token_shared != NULL; i++) {
-		if (!inv->service->token_shared(args->hold[i].token))
-			continue;
-		(void)err_set(err, ST_USAGE, "this process holds it shared; it cannot become exclusive");
-		if (inv->command->bit != CMD_RUN) /* whose messages name KEY anyway */
-			setup_blame_key(inv, ST_HELD, err);
-		return ST_USAGE;
-	}
 	return ST_OK;
 }
 
@@ -539,7 +509,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		args->hold[args->holds++] = found[i];
 	}
 	if (o->token == NULL)
-		return check_alone(inv, args, err);
+		return ST_OK;
 	if (read_token(inv, o->token, given.token, err) != ST_OK)
 		return ST_USAGE;
 	for (i = 0; i < args->holds && given.fence == 0; i++) {
@@ -549,7 +519,84 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 	args->hold[0] = given;
 	args->holds = 1;
 	args->must_hold = true;
-	return check_alone(inv, args, err);
+	return ST_OK;
+}
+
+/* Does the hold still hold its lock?  The environment of a script may have one that it has released.  ST_NO: no. */
+static enum status
+still_holds(struct backend *backend, const char *key, const struct hold *hold, struct err *err)
+{
+	const struct wait limit = { CLOCK_NEVER, -1 };
+	struct lease lease = { .key = key };
+	struct renewed renewed;
+
+	if (!backend->service->token_valid(hold->token))
+		return ST_NO; /* of another service */
+	memcpy(lease.token, hold->token, sizeof(lease.token));
+	return backend->service->renew(backend, &lease, &limit, &renewed, err);
+}
+
+/* A process that has all slots would wait for itself. */
+static enum status
+check_slots(const struct invocation *inv, struct backend *backend, const struct acquire_args *args, struct err *err)
+{
+	enum status status = ST_OK;
+	struct hold found[HOLDS_MAX];
+	char name[KEY_MAX + 1];
+	bool asks = false;
+	int i;
+
+	do { /* first without asking the servers */
+		for (i = 1; i <= args->slots && status == ST_OK; i++) {
+			status = setup_slot_key(inv, args->key, i, name, err);
+			if (status == ST_OK && setup_holds(NULL, name, found) == 0)
+				return ST_OK;
+			if (status == ST_OK && asks)
+				status = still_holds(backend, name, &found[0], err);
+		}
+		asks = !asks;
+	} while (asks && status == ST_OK);
+	if (status != ST_OK)
+		return status;
+	return err_set(err, ST_USAGE,
+	    args->slots == 1 ? "this process is in the only slot already, and would wait for itself"
+			     : "this process is in all %d slots already, and would wait for itself",
+	    args->slots);
+}
+
+/* One of two readers that wait to be alone would wait for the other's end. */
+static enum status
+check_alone(const struct invocation *inv, struct backend *backend, const struct acquire_args *args, struct err *err)
+{
+	enum status status = ST_OK;
+	int i;
+
+	for (i = 0; i < args->holds && (status == ST_OK || status == ST_NO); i++) {
+		if (!inv->service->token_shared(args->hold[i].token))
+			continue;
+		status = still_holds(backend, args->key, &args->hold[i], err);
+		if (status != ST_OK)
+			continue;
+		(void)err_set(err, ST_USAGE, "this process holds it shared; it cannot become exclusive");
+		if (inv->command->bit != CMD_RUN) /* whose messages name KEY anyway */
+			setup_blame_key(inv, ST_HELD, err);
+		return ST_USAGE;
+	}
+	return status;
+}
+
+enum status
+setup_nesting(const struct invocation *inv, struct backend *backend, const struct acquire_args *args, struct err *err)
+{
+	enum status status = ST_OK;
+
+	if (args->slots > 0)
+		status = check_slots(inv, backend, args, err);
+	else if (!args->shared && inv->service->token_shared != NULL)
+		status = check_alone(inv, backend, args, err);
+	if (status == ST_NO)
+		err->text[0] = '\0';
+	return status == ST_NO ? ST_OK : status;
 }
 
 /* -- Messages --------------------------------------------------------------- */

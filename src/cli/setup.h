@@ -49,6 +49,13 @@ int64_t setup_guard_ms(const struct options *);
 enum status setup_acquire(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1],
     struct acquire_args *, struct err *);
 
+/*
+ * Refuse what would wait for the end of this process itself: one more slot, if it has all of them, or to be alone, if it
+ * holds the lock shared.  The servers say whether it still does.  ST_OK: it may be acquired.  Otherwise ST_USAGE, or see
+ * renew() of the service.
+ */
+enum status setup_nesting(const struct invocation *, struct backend *, const struct acquire_args *, struct err *);
+
 /* user@host:pid, and for acquire that of the process that called it, or that of --keep: dlock itself ends at once. */
 void setup_owner(const struct invocation *, char owner[OWNER_MAX + 1]);
 

@@ -317,6 +317,22 @@ redis_enter(struct redis_backend *s, const struct acquire_args *args, const stru
 	return status;
 }
 
+/*
+ * Does the hold of a reader still hold the lock?  The lock may be that of other readers by now, and then a writer may be
+ * before us.  Another lock ends with the hold that others were made from.
+ */
+static enum status
+still_reads(struct redis_backend *s, const struct acquire_args *args, const struct entrance *e, struct err *err)
+{
+	struct lease lease = { .key = args->key };
+	struct renewed renewed;
+
+	if (!token_shared(e->hold.token))
+		return ST_OK;
+	memcpy(lease.token, e->hold.token, sizeof(lease.token));
+	return redis_renew(&s->base, &lease, &e->limit, &renewed, err);
+}
+
 enum status
 redis_reenter(struct redis_backend *s, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
@@ -326,7 +342,9 @@ redis_reenter(struct redis_backend *s, const struct acquire_args *args, struct l
 
 	for (i = 0; i < args->holds && status == ST_NO; i++) {
 		e.hold = args->hold[i];
-		status = redis_enter(s, args, &e, lease, err);
+		status = still_reads(s, args, &e, err);
+		if (status == ST_OK)
+			status = redis_enter(s, args, &e, lease, err);
 	}
 	return status;
 }

@@ -38,6 +38,19 @@ setup_file() { nodes_start 1; }
     works acquire --shared --token "$token" "$key"
 }
 
+@test "a script that has left the readers, and still has its variables, is none of them any more" {
+    share
+    eval "$(dlock acquire --shared --export "$key")"
+    works release "$key"
+    writers_wait 1
+    refuses 75 'shared by 1 reader, .*, and a writer waits' run --shared "$key" -- true
+    refuses 75 'shared by 1 reader' run "$key" -- true
+    gives 1 acquire --shared --token "$DLOCK_TOKEN" "$key"
+    works release "$key" "$token"
+    finishes 0
+    works run "$key" -- true
+}
+
 @test "status: the state, the first owner, how many; JSON and metrics" {
     share --label first
     share

@@ -165,3 +165,10 @@ setup() {
     prints 2
     works run --slots 1 "$key" -- sh -c '"$DLOCK" run "$DLOCK_KEY" -- true' # enters it again, as any lock
 }
+
+@test "a script that has released its slot, and still has its variables, may take one again" {
+    eval "$(dlock acquire --slots 1 --export "$key")"
+    gives 64 run --slots 1 "$key" -- true
+    works release "$DLOCK_KEY"
+    works run --slots 1 "$key" -- true
+}
