@@ -39,6 +39,7 @@ struct line {
 	const struct log *log;
 	const struct err *why;	     /* why the last try failed */
 	char key[200];		     /* for messages */
+	int slots;		     /* 0: it is for the lock */
 	char lead[HOLDER_LEAD_SIZE]; /* precedes the holder: "held by " */
 	int64_t since_us;	     /* the operation has begun */
 	bool shown;		     /* there is a status line */
@@ -90,6 +91,18 @@ recall(struct line *line, const struct holder *holder)
 	return line->past;
 }
 
+/* What the line says before the holder, in few words: 80 columns must have room for the holder. */
+static void
+add_lead(const struct line *line, const struct holder *holder, struct text *text)
+{
+	if (holder->state == LOCK_SHARED && holder->holds > 0)
+		text_addf(text, ", shared by %" PRId64 ", first ", holder->holds);
+	else if (holder->state == LOCK_SHARED)
+		text_addf(text, ", shared, first by ");
+	else
+		text_addf(text, line->slots > 1 ? ", all %d held, first by " : ", held by ", line->slots);
+}
+
 static int64_t
 draw(void *context, const struct holder *holder, int64_t before)
 {
@@ -101,9 +114,10 @@ draw(void *context, const struct holder *holder, int64_t before)
 		.width = columns > taken ? columns - taken : 1,
 		.sentence = true,
 		.line_end = "" };
-	char part[PARTS][LAYOUT_CELL_MAX], since[32], length[32], *shown = NULL;
+	char part[PARTS][LAYOUT_CELL_MAX], since[32], long_lead[HOLDER_LEAD_SIZE], length[32], *shown = NULL;
 	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
-	struct text text[PARTS], at = text_in(since, sizeof(since)), *sentence[HOLDER_PARTS];
+	struct text text[PARTS], at = text_in(since, sizeof(since)), lead = text_in(long_lead, sizeof(long_lead));
+	struct text *sentence[HOLDER_PARTS];
 	struct err ignored = { "" };
 	size_t size;
 	int i;
@@ -112,7 +126,7 @@ draw(void *context, const struct holder *holder, int64_t before)
 	for (i = 0; i < PARTS; i++)
 		text[i] = text_in(part[i], sizeof(part[i]));
 	for (i = 0; i < HOLDER_PARTS; i++)
-		sentence[i] = i == HOLDER_SINCE ? &at : &text[SENTENCE + i];
+		sentence[i] = i == HOLDER_SINCE ? &at : i == HOLDER_LEAD ? &lead : &text[SENTENCE + i];
 	duration_show((clock_now_us() - line->since_us) / 1000, length, sizeof(length));
 	text_addf(&text[KEY], "%s", line->key);
 	text_addf(&text[WAITED], ": waiting for %s", length);
@@ -120,8 +134,11 @@ draw(void *context, const struct holder *holder, int64_t before)
 		text_addf(&text[PLACE], PLACE_FORMAT, before);
 	if (holder != NULL) {
 		text_addf(&text[PAST], "%s", recall(line, holder));
-		text_addf(sentence[holder->state == LOCK_KEPT ? HOLDER_LABEL : HOLDER_LEAD], ", ");
-		holder_describe(holder, line->lead, sentence);
+		if (holder->state == LOCK_KEPT)
+			text_addf(sentence[HOLDER_LABEL], ", ");
+		else
+			add_lead(line, holder, &text[SENTENCE + HOLDER_LEAD]);
+		holder_describe(holder, "", sentence);
 	} else if (line->why->text[0] != '\0')
 		text_addf(sentence[HOLDER_LABEL], ", %s", line->why->text);
 	if (at.length > 0) { /* there is hardly room for more than how long */
@@ -298,7 +315,8 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 	enum status status = ST_HELD;
 
 	(void)text_show(inv->operand[0], line.key, sizeof(line.key));
-	(void)holder_lead(inv->options.slots, line.lead);
+	line.slots = inv->options.slots;
+	(void)holder_lead(line.slots, line.lead);
 	if (!inv->options.quiet && (inv->options.wait_ms != 0 || inv->options.replace))
 		a->args.waiting = terminal ? draw : say_waiting;
 	a->args.context = &line;
