@@ -100,7 +100,7 @@ add_lead(const struct line *line, const struct holder *holder, struct text *text
 	else if (holder->state == LOCK_SHARED)
 		text_addf(text, ", shared, first by ");
 	else
-		text_addf(text, line->slots > 1 ? ", all %d held, first by " : ", held by ", line->slots);
+		text_addf(text, line->slots > 1 ? ", %d held, first by " : ", held by ", line->slots);
 }
 
 static int64_t

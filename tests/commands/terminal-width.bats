@@ -256,11 +256,12 @@ at_width() {
 }
 
 @test "the line of --wait for a slot, and behind readers, shows the holder in 80 columns" {
+    key=job
     for _ in 1 2; do dlock acquire --json --slots 2 --ttl 10m "$key" >/dev/null; done
     in_tmux 80 "$DLOCK" run --slots 2 --wait 10m "$key" -- true
-    wait_until "shows '^dlock: $key: waiting for [0-9.]+s, all 2 held, first by .*:[0-9]+'" || fail "$(<screen)"
+    wait_until "shows '^dlock: $key: waiting for [0-9.]+s, 2 held, first by .*:[0-9]+'" || fail "$(<screen)"
     in_tmux 80 "$DLOCK" run --slots 2 --wait 10m "$key" -- true
-    wait_until "shows '^dlock: $key: waiting for [0-9.]+s, 1 before us, all 2 held, first by .*:[0-9]+'" || fail "$(<screen)"
+    wait_until "shows '^dlock: $key: waiting for [0-9.]+s, 1 before us, 2 held, first by .*:[0-9]+'" || fail "$(<screen)"
     for _ in 1 2; do dlock acquire --shared --label report --ttl 10m "$key" >/dev/null; done
     in_tmux 80 "$DLOCK" run --wait 10m "$key" -- true
     wait_until "shows '^dlock: $key: waiting for [0-9.]+s, shared by 2, first .*:[0-9]+ .report.'" || fail "$(<screen)"
