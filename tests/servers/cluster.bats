@@ -50,6 +50,17 @@ another() {
     gives 1 status --slots 3 "$key"
 }
 
+@test "readers share a lock, a writer waits for them, and they for the writer" {
+    token=$(dlock acquire --shared "$key")
+    works run --shared "$key" -- true
+    refuses 75 'shared by 1 reader, ' run "$key" -- true
+    start run --wait 60s "$key" -- true
+    wait_until "rcli $(owner "$key") info clients | grep -q '^blocked_clients:1'"
+    refuses 75 'a writer waits' run --shared "$key" -- true
+    works release "$key" "$token"
+    finishes 0
+}
+
 @test "status lists the locks of all masters" {
     for ((i = 0; i < 12; i++)); do take "list-$i"; done
     [ "$(for i in c1 c2 c3; do rcli "$i" --scan --pattern 'list-*' | grep -q . && echo "$i"; done | wc -l)" -eq 3 ]
