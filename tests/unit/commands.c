@@ -256,6 +256,10 @@ TEST(break)
 	ok(said("dlock: k: gone: broken by "), "the message names who broke it");
 	is_int(call("release --json k %s", store->token), 1, "release of a broken lock");
 	ok(said("\"outcome\":\"broken\"") && said("\"broken_by\":{"), "its outcome");
+	is_int(call("acquire k"), 0, "acquire");
+	is_int(call("release k %s", store->token), 0, "release");
+	is_int(call("release k %s", store->token), 1, "release once more");
+	ok(said("dlock: k: gone: it expired"), "it was the lock before that was broken");
 }
 
 /* Broken while a command runs. */

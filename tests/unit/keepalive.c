@@ -19,6 +19,8 @@ struct fixture {
 	struct keepalive_state state;
 };
 
+static const struct service *replacement; /* of that in memory */
+
 static bool
 start(struct fixture *f, int64_t ttl_ms, int64_t margin_us)
 {
@@ -27,6 +29,8 @@ start(struct fixture *f, int64_t ttl_ms, int64_t margin_us)
 
 	memset(f, 0, sizeof(*f));
 	memory_open(&f->memory, ttl_ms);
+	if (replacement != NULL)
+		f->memory.base.service = replacement;
 	if (memory_acquire(&f->memory.base, &args, &f->lease, &err) != ST_OK)
 		return false;
 	if (death_pipe_open(&f->death_pipe, CLOCK_NEVER, 0, 0, &err) != ST_OK)
@@ -124,11 +128,48 @@ TEST(alarms_in_vain)
 TEST(failure)
 {
 	struct fixture f;
+	int64_t since;
 
 	ok(start(&f, SHORT_MS, 0), "a lease");
 	memory_cut_off(&f.memory, true);
 	ok(wait_for_news(&f, WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
 	is_str(f.state.err.text, "no server answers", "why");
+	since = f.state.failed_since_us;
+	ok(wait_for_news(&f, WAIT_MS) && f.state.failed_since_us == since, "so is the next one: it is the same outage");
+	memory_cut_off(&f.memory, false);
+	while (f.state.failed_since_us != 0 && wait_for_news(&f, WAIT_MS))
+		;
+	ok(f.state.failed_since_us == 0 && f.state.outage_us > 0, "so is its end");
+	stop(&f);
+}
+
+static struct fixture *late;
+
+/* The lease ends while the server answers. */
+static enum status
+renew_late(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
+    struct err *err)
+{
+	late->keepalive.schedule.valid_until_us = clock_now_us();
+	return memory_renew(backend, lease, limit, renewed, err);
+}
+
+TEST(late)
+{
+	static const struct service service = { .acquire = memory_acquire,
+		.renew = renew_late,
+		.alert_fd = memory_alert_fd,
+		.alerted = memory_alerted,
+		.look = memory_look };
+	struct fixture f;
+
+	late = &f;
+	replacement = &service;
+	ok(start(&f, 600000, 0), "a lease");
+	replacement = NULL;
+	(void)!write(f.memory.alert, &(const uint64_t){ 1 }, sizeof(uint64_t));
+	ok(wait_for_news(&f, WAIT_MS) && f.state.lost, "a renewal that comes too late is none");
+	is_str(f.state.err.text, "the lease ended before it was renewed", "why");
 	stop(&f);
 }
 

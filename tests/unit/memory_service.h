@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "lock/service.h"
@@ -24,6 +25,7 @@ static struct store {
 	struct holder holder;
 	struct broken broken;
 	char said[4096]; /* by the last call, on both streams */
+	pid_t test;	 /* other tests run at the same time, and a keeper listens under its token */
 } * store;
 
 /* -- The service ------------------------------------------------------------ */
@@ -82,7 +84,8 @@ acquire(struct backend *backend, const struct acquire_args *args, struct lease *
 	status = memory_acquire(backend, args, lease, err);
 	if (status != ST_OK)
 		return status;
-	(void)snprintf(store->token, sizeof(store->token), "token-%0*d", TOKEN_SIZE - 7, (int)lease->fence);
+	(void)snprintf(store->token, sizeof(store->token), "token-%0*ld", TOKEN_SIZE - 7,
+	    store->test * 1000L + (long)lease->fence);
 	memcpy(lease->token, store->token, sizeof(lease->token));
 	(void)snprintf(store->key, sizeof(store->key), "%s", args->key);
 	store->taken_us = clock_now_us();
@@ -220,6 +223,7 @@ store_open(void)
 	if (store == MAP_FAILED)
 		return false;
 	memory_open(&store->memory, LONGEST_MS);
+	store->test = getpid();
 	return true;
 }
 

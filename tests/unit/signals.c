@@ -88,3 +88,22 @@ TEST(pipe)
 	(void)close(ends[1]);
 	(void)close(s.fd);
 }
+
+TEST(asked_to_end)
+{
+	static const int end[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+	struct signals s;
+	sigset_t given;
+
+	(void)sigprocmask(SIG_BLOCK, NULL, &given);
+	ok(signals_open(&s, &given), "signals_open() succeeds");
+	for (size_t i = 0; i < COUNT(end); i++) {
+		(void)raise(SIGUSR2);
+		each(!signals_asked_to_end(&s), "no signal to end");
+		(void)raise(end[i]);
+		each(signals_asked_to_end(&s), "signal %d", end[i]);
+	}
+	each_ok("the signals by which a user ends dlock");
+	(void)close(s.fd);
+	(void)sigprocmask(SIG_SETMASK, &given, NULL);
+}

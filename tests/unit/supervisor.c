@@ -30,36 +30,56 @@ kill(pid_t pid, int signal)
 	return (int)syscall(SYS_kill, pid, signal);
 }
 
+static int refusals; /* so many releases fail */
+
 static enum status
 release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership, struct err *err)
 {
 	(void)backend;
 	(void)lease;
 	(void)keep_ms;
-	(void)err;
 	*ownership = OWNED;
-	releases++;
-	return ST_OK;
+	return releases++ < refusals ? err_set(err, ST_NO_QUORUM, "no node answers") : ST_OK;
+}
+
+static int renewals;
+static int64_t dawn_us; /* when a command must be ended, unless there is only a warning */
+
+/* The first renewal takes until then, and the next one ends dlock. */
+static enum status
+renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed, struct err *err)
+{
+	const struct wait night = { dawn_us, -1 };
+
+	(void)backend;
+	(void)lease;
+	(void)limit;
+	(void)renewed;
+	(void)clock_wait(&night);
+	if (++renewals == 2)
+		(void)syscall(SYS_kill, getpid(), SIGTERM);
+	return err_set(err, ST_NO_QUORUM, "no node answers");
 }
 
 /* ^C at the terminal before the command is started; only a process itself can queue what looks as if the kernel had. */
 static void
-interrupt_early(void)
+interrupt_early(int signal)
 {
-	siginfo_t info = { .si_signo = SIGINT, .si_code = SI_KERNEL };
+	siginfo_t info = { .si_signo = abs(signal), .si_code = signal > 0 ? SI_KERNEL : SI_USER };
 
-	(void)syscall(SYS_rt_sigqueueinfo, getpid(), SIGINT, &info);
+	(void)syscall(SYS_rt_sigqueueinfo, getpid(), info.si_signo, &info);
 }
 
 /*
  * A process that holds a command's lease which ends in so long, and how it ends: with 128 and more if the command died of
- * a signal.  With `early` it is in the foreground and was interrupted already.
+ * a signal.  With `early` it is in the foreground and got that signal already (negative: of another process), and no node
+ * answers at the end.
  */
 static int
-supervised_until(int64_t left_us, bool early)
+supervised_until(int64_t left_us, int early)
 {
 	static char command[] = "sleep", seconds[] = "0", many[] = "30";
-	char *const argv[] = { command, early ? many : seconds, NULL };
+	char *const argv[] = { command, early != 0 ? many : seconds, NULL };
 	const struct service ops = { .release = release };
 	struct backend backend = { .service = &ops };
 	struct signals signals;
@@ -70,7 +90,9 @@ supervised_until(int64_t left_us, bool early)
 		.argv = argv,
 		.shown_key = "key",
 		.first_signal = SIGTERM,
-		.foreground = early,
+		.foreground = early != 0,
+		.records = early != 0,
+		.quiet = true,
 		.signals = &signals };
 	struct supervised result = { 0 };
 	struct err err;
@@ -82,12 +104,54 @@ supervised_until(int64_t left_us, bool early)
 		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
 		if (!signals_open(&signals, &mask))
 			_exit(NOT_RELEASED);
-		if (early)
-			interrupt_early();
+		if (early != 0)
+			interrupt_early(early);
+		refusals = early != 0;
 		status = (int)supervise(&plan, &result, &err);
 		if (status == ST_OK && WIFSIGNALED(result.status))
 			status = 128 + WTERMSIG(result.status);
 		_exit(status + (releases == 1 ? 0 : NOT_RELEASED));
+	}
+	(void)waitpid(pid, &status, 0);
+	return status;
+}
+
+/* The same of a lock that is lost with a warning only, and whose servers are down: so many renewals are tried. */
+static int
+warned(void)
+{
+	static char sleep[] = "sleep", seconds[] = "20";
+	char *const argv[] = { sleep, seconds, NULL };
+	const struct service ops = { .release = release, .renew = renew };
+	struct backend backend = { .service = &ops };
+	struct signals signals;
+	const int64_t now = clock_now_us(), margin = 200000000;
+	const struct lease lease = { .key = "key",
+		.ttl_ms = 600000,
+		.sent_us = now,
+		.valid_until_us = now + margin + 2000000,
+		.nodes = 1 };
+	const struct supervision plan = { .backend = &backend,
+		.lease = &lease,
+		.argv = argv,
+		.shown_key = "key",
+		.first_signal = SIGTERM,
+		.kill_after_us = margin,
+		.only_warn = true,
+		.signals = &signals };
+	struct supervised result = { 0 };
+	struct err err;
+	sigset_t mask;
+	int status = 0;
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		dawn_us = lease.valid_until_us - margin;
+		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
+		if (!signals_open(&signals, &mask))
+			_exit(NOT_RELEASED);
+		(void)supervise(&plan, &result, &err);
+		_exit(renewals);
 	}
 	(void)waitpid(pid, &status, 0);
 	return status;
@@ -143,6 +207,7 @@ supervised_and_broken(int first_signal)
 
 TEST(supervisor)
 {
+	static const int ends[] = { SIGINT, SIGQUIT, -SIGINT, -SIGQUIT, -SIGTERM };
 	const int64_t began = clock_now_us();
 	int status;
 
@@ -154,13 +219,18 @@ TEST(supervisor)
 	ok(WIFEXITED(status), "a lock is broken whose command gets SIGHUP first");
 	is_int(WEXITSTATUS(status), ST_LOST, "a stopped command is continued behind that, too");
 
-	status = supervised_until(600000000, false);
+	status = supervised_until(600000000, 0);
 	ok(WIFEXITED(status), "a command is held");
 	is_int(WEXITSTATUS(status), ST_OK, "to its end, and the lock is given back");
-	status = supervised_until(600000000, true);
-	ok(WIFEXITED(status), "^C before a command in the foreground is started");
-	is_int(WEXITSTATUS(status), 128 + SIGINT, "is passed on: the terminal has not sent it to the command");
-	status = supervised_until(-TTL_MS * 1000, false);
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		status = supervised_until(600000000, ends[i]);
+		ok(WIFEXITED(status), "signal %d before a command in the foreground is started", ends[i]);
+		is_int(WEXITSTATUS(status), 128 + abs(ends[i]),
+		    "is passed on: the terminal has not sent it to the command; and only one release is tried");
+	}
+	status = warned();
+	is_int(WEXITSTATUS(status), 2, "renewals are tried to the end, where nothing is to be ended");
+	status = supervised_until(-TTL_MS * 1000, 0);
 	ok(WIFEXITED(status), "a dlock that was stopped until its lease was over lives");
 	is_int(WEXITSTATUS(status), ST_NO_QUORUM, "to say that it is too late, and gives the lock back");
 }
