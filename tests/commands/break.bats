@@ -50,7 +50,7 @@ at_terminal_gives() {
 
 @test "any answer but y does not break the lock: 75" {
     take "$key"
-    for answer in '\n' 'n\n' 'no\n' 'yo\n' 'yyyyyyyyyyyyyyyyyyyyy\n' '\x04'; do
+    for answer in '\n' 'n\n' 'no\n' 'yo\n' 'yyyyyyyyyyyyyyyyyyyyy\n' '\x04' 'y\x04\x04'; do
         at_terminal_gives 75 "$answer" "$key"
         [[ $output == *'not broken'* ]]
         [ "$(rcli a get "$key")" = "$token" ] || fail "broken by $answer"

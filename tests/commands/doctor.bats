@@ -177,6 +177,8 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
     diagnoses 1 --node "unix://plain:plain@$(node a)"
     finds idling unknown
     finds lock ok
+    gives 1 doctor --quiet --node "unix://plain:plain@$(node a)"
+    [[ $output == *warn* && $output != *unknown* ]] || fail 'expected warnings only'
     rcli a acl setuser plain on '>plain' '~*' +@all -config -info
     diagnoses 1 --node "unix://plain:plain@$(node a)"
     for check in version role persistence memory uptime replicas clients; do

@@ -64,6 +64,11 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     redis_start w
     seen=$(grep -c "$key" bg.1.out)
     wait_until "frames $((seen + 1)) bg.1.out"
+    rcli w acl setuser default -@scripting # so is a user who may not look for a while
+    wait_until "grep -q 'does not permit' bg.1.err"
+    rcli w acl setuser default +@all
+    seen=$(grep -c "$key" bg.1.out)
+    wait_until "frames $((seen + 1)) bg.1.out"
     kill -INT "$bg"
     finishes 0
 }

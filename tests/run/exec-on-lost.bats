@@ -53,7 +53,7 @@ load ../lib/lost
     within 3000 wait_until "! alive $command_pid"
     alive "$bg"
     kill -TERM "$bg"
-    finishes 76
+    within 5000 finishes 76
     [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost still runs; dlock ends without it" ]]
     alive "$(<hook)"
     kill "$(<hook)"

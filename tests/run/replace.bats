@@ -36,6 +36,12 @@ begun() { wait_until "[ \"\$(tail -n 1 turns)\" = $1 ]" 20; }
     [[ $stderr == *'waiting; held by '*'got it after '* ]]
 }
 
+@test "--replace of a reader, which ends, too" {
+    start_holding "$key" --shared --ttl 3s 'sleep 60'
+    works run --replace --quiet "$key" -- true
+    finishes 76
+}
+
 @test "--replace over five nodes, two of them dead" {
     use 5
     replace old

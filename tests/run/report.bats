@@ -107,6 +107,9 @@ reported() {
     [ -z "$(ls -A folder)" ]
     gives 4 run --report /dev/full "$key" -- sh -c 'exit 4'
     complains /dev/full
+    attempt bash -c 'ulimit -f 0; exec "$@"' - "$DLOCK" run --report report "$key" -- sh -c 'exit 4'
+    exits 4
+    [ -z "$(find . -name 'report*')" ] || fail "something is left: $(ls)"
     echo >file
     refuses 71 'Not a directory' run --report file/report "$key" -- touch begun
     refuses 71 'No such file' run --report '' "$key" -- touch begun

@@ -131,6 +131,10 @@ survives() {
     refuses 78 'the password command: it did not end within 10 s: still asking' \
         status --password-command 'echo still asking >&2; echo $$ >hung; exec sleep 88' "$key"
     wait_until '! alive "$(<hung)"'
+    start status --password-command 'echo $$ >killed; exec sleep 88' "$key"
+    wait_until '[ -s killed ]'
+    end_process "$bg"
+    within 5000 wait_until '! alive "$(<killed)"'
 }
 
 @test "a password command runs once for a password that is refused, and what it leaves behind is not waited for" {

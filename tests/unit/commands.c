@@ -156,6 +156,10 @@ TEST(held)
 	is_int(call("run -E 9 k -- true"), 9, "-E");
 	is_int(call("acquire --wait 50ms k"), 75, "the wait ends");
 	ok(said("waited "), "how long is said");
+	store->memory.unreachable = true;
+	is_int(call("acquire --wait 60s k"), 69, "no server answers any more");
+	ok(said("no server answers; waited "), "how long it waited is said");
+	store->memory.unreachable = false;
 	store->memory.held = false;
 }
 
@@ -260,6 +264,17 @@ TEST(break)
 	is_int(call("release k %s", store->token), 0, "release");
 	is_int(call("release k %s", store->token), 1, "release once more");
 	ok(said("dlock: k: gone: it expired"), "it was the lock before that was broken");
+}
+
+TEST(ask)
+{
+	is_int(call("acquire k"), 0, "acquire");
+	store->asked = 1;
+	is_int(call("break --ask k"), 69, "break --ask that reaches nobody");
+	store->asked = 0;
+	is_int(call("break --ask k"), 0, "one that has reached the holder: an outage may pass");
+	is_int(store->asked, 3, "it has asked again");
+	ok(said("k: asked to end; held by ") && said("k: ended; it was held by "), "the messages");
 }
 
 /* Broken while a command runs. */

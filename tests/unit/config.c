@@ -220,6 +220,7 @@ TEST(files)
 {
 	static const char password[] = "node redis://u:hidden@h\n";
 	char folder[100], path[120], where[140];
+	gid_t group;
 
 	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
 		return;
@@ -234,6 +235,15 @@ TEST(files)
 	is_int(read_file(path, password, 0640, false), ST_OK, "a password for the group: nothing to warn of");
 	is_int(read_file(path, password, 0644, true), ST_OK, "a password for everybody: a warning");
 	ok(strstr(warning.text, path) != NULL && strstr(warning.text, "hidden") == NULL, "it is: %s", warning.text);
+	group = getegid();
+	(void)unlink(path);
+	if (geteuid() == 0) /* whose own group is always trusted */
+		each(setegid(1) == 0, "a group");
+	is_int(read_file(path, "ttl 7s", 0660, false), ST_OK, "our group may write: nothing to warn of");
+	is_int(read_file(path, "ttl 7s", 0606, true), ST_OK, "everybody may: a warning");
+	each(setegid(group) == 0, "our group");
+	if (geteuid() == 0)
+		is_int(read_file(path, "ttl 7s", 0660, true), ST_OK, "another group may: a warning");
 	(void)unlink(path);
 	is_int(read_file(folder, NULL, 0700, false), ST_CONFIG, "a folder is no file: %s", err.text);
 	(void)rmdir(folder);

@@ -6,9 +6,11 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/channel.h"
 #include "tap.h"
 
 #define PATIENCE_US 20000000 /* for whatever should come soon */
@@ -228,4 +230,76 @@ TEST(order)
 		is_str(tried, orders[i].tried, "the order of %s", orders[i].given);
 		connect_stop(&r);
 	}
+}
+
+/* -- A unix socket ---------------------------------------------------------- */
+
+static struct endpoint local;
+static char *const path = local.path;
+
+static int
+listen_at_path(int queue)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)unlink(path);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	each(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, queue) == 0, "listen");
+	return fd;
+}
+
+TEST(full_queue)
+{
+	struct connecting c;
+	int listener, client[8], i;
+
+	ok(temporary_folder(path, 60), "a folder");
+	(void)strcat(path, "/socket");
+	listener = listen_at_path(0);
+	for (i = 0; i < 8 && connect_begin(&c, &local, &owner) == CONNECT_DONE; i++)
+		client[i] = c.connected;
+	is_int(c.error, EAGAIN, "the queue of a server that does not accept is full");
+	is_int(connect_go_on(&c, owner.at_us), CONNECT_BUSY, "which may pass");
+	ok(owner.at_us > 0 && owner.at_us < clock_now_us() + PATIENCE_US, "so it is tried again");
+	(void)close(accept(listener, NULL, NULL));
+	is_int(connect_go_on(&c, owner.at_us), CONNECT_DONE, "and succeeds when there is room");
+	(void)close(c.connected);
+	while (i-- > 0)
+		(void)close(client[i]);
+	(void)close(listener);
+}
+
+/* What belongs to one connection does not get into the next one. */
+TEST(channel_again)
+{
+	static const struct channel_words words = { "", "", "" };
+	char got[16] = "";
+	struct channel c;
+	int listener = listen_at_path(8), server;
+
+	channel_init(&c, &loop, &words, ready, NULL);
+	(void)channel_send(&c, "old", 3);
+	channel_fail(&c, FAILED, "of the old one");
+	channel_close(&c);
+	channel_open(&c, &local);
+	is_int(c.state, CHANNEL_OPEN, "a channel");
+	(void)channel_send(&c, "new", 3);
+	is_int((int64_t)(c.queued + c.written), 6, "its counts");
+	server = accept(listener, NULL, NULL);
+	ok(recv(server, got, sizeof(got), 0) == 3 && write(server, "yes", 3) == 3, "a request is answered");
+	is_str(got, "new", "what was queued before is forgotten");
+	is_int((int64_t)channel_read(&c, got, sizeof(got)), 3, "the answer");
+	channel_close(&c);
+	(void)close(server);
+	channel_open(&c, &local);
+	(void)close(accept(listener, NULL, NULL));
+	(void)channel_read(&c, got, sizeof(got));
+	is_str(c.failure.reason.text, "the server closed the connection without an answer", "an answer before is none");
+	channel_end(&c);
+	(void)close(listener);
+	(void)unlink(path);
+	*strrchr(path, '/') = '\0';
+	(void)rmdir(path);
+	each_ok("sockets could be made");
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include "tap.h"
 
@@ -141,4 +142,36 @@ TEST(junk)
 	ok(setup_holds("-", "k", held) && held[0].fence == 5, "junk before an entry is passed over");
 	(void)setenv("DLOCK_HOLDS", "k=" T1 "=x k=" T2 "=7", 1);
 	ok(setup_holds("-", "k", held) == 1 && held[0].fence == 7, "junk of the same key is passed over");
+}
+
+/* -- Secrets ---------------------------------------------------------------- */
+
+/* Is the memory protected with these options? */
+static bool
+protects(const struct options *o)
+{
+	(void)prctl(PR_SET_DUMPABLE, 1);
+	setup_protect(o);
+	return prctl(PR_GET_DUMPABLE) == 0;
+}
+
+TEST(protect)
+{
+	static const char *const variables[] = { "DLOCK_PASSWORD", "REDISCLI_AUTH" };
+
+	for (size_t i = 0; i < COUNT(variables); i++)
+		(void)unsetenv(variables[i]);
+	ok(!protects(&(struct options){ .node = { "redis://u@h" }, .nodes = 1, .cacert = "f" }), "no secret");
+	each(protects(&(struct options){ .node = { "h", "redis://:p@h" }, .nodes = 2 }), "a URL");
+	each(protects(&(struct options){ .password_file = "f" }), "--password-file");
+	each(protects(&(struct options){ .password_command = "c" }), "--password-command");
+	each(protects(&(struct options){ .sentinel_password_file = "f" }), "--sentinel-password-file");
+	each(protects(&(struct options){ .cert = "f" }), "--cert");
+	for (size_t i = 0; i < COUNT(variables); i++) {
+		(void)setenv(variables[i], "p", 1);
+		each(protects(&(struct options){ .nodes = 0 }), "%s", variables[i]);
+		(void)unsetenv(variables[i]);
+	}
+	each_ok("whatever may be a secret protects the memory");
+	(void)prctl(PR_SET_DUMPABLE, 1);
 }

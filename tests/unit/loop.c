@@ -42,3 +42,34 @@ TEST(registered_again)
 	is_int(calls, 2, "it is in the next turn");
 	(void)close(w.fd);
 }
+
+static void
+remove_next(void *context, int64_t now_us)
+{
+	(void)now_us;
+	loop_remove(((struct watch *)context)->loop, context);
+}
+
+static void
+count_call(void *context, int64_t now_us)
+{
+	(void)now_us;
+	++*(int *)context;
+}
+
+/* Like a connection that is given up since another one was established. */
+TEST(removes_the_next)
+{
+	int removed = 0, behind = 0;
+	struct loop loop = { .watches = NULL };
+	struct watch second = { .fd = -1, .ready = count_call, .context = &removed };
+	struct watch first = { .fd = -1, .ready = remove_next, .context = &second };
+	struct watch third = { .fd = -1, .ready = count_call, .context = &behind };
+
+	loop_add(&loop, &first);
+	loop_add(&loop, &second);
+	loop_add(&loop, &third);
+	(void)loop_turn(&loop, &(struct wait){ CLOCK_NEVER, -1 });
+	is_int(removed, 0, "a watch that was removed is not called any more");
+	is_int(behind, 1, "the one behind it is");
+}

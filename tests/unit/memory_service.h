@@ -25,6 +25,7 @@ static struct store {
 	struct holder holder;
 	struct broken broken;
 	char said[4096]; /* by the last call, on both streams */
+	int asked;	 /* so often has its holder been asked to end */
 	pid_t test;	 /* other tests run at the same time, and a keeper listens under its token */
 } * store;
 
@@ -72,6 +73,8 @@ acquire(struct backend *backend, const struct acquire_args *args, struct lease *
 		h = holder_now();
 		if (args->waiting != NULL && args->wait.until_us > 0)
 			(void)args->waiting(args->context, &h, 0);
+		if (store->memory.unreachable)
+			return err_set(err, ST_NO_QUORUM, "no server answers");
 		if (clock_now_us() >= args->wait.until_us) {
 			if (args->refused_by != NULL)
 				*args->refused_by = h;
@@ -178,6 +181,19 @@ break_holder(struct backend *backend, const struct break_args *args, enum owners
 	return ST_OK;
 }
 
+/* The answer to the first request is that it is held, to the next one that no server answers; then it has ended. */
+static enum status
+ask(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
+{
+	(void)backend;
+	(void)args;
+	*ownership = OWNED_STILL;
+	if (++store->asked == 2)
+		return err_set(err, ST_NO_QUORUM, "no server answers");
+	store->memory.held = store->asked < 2;
+	return store->asked < 2 ? ST_OK : ST_NO;
+}
+
 static void
 close_nothing(struct backend *backend)
 {
@@ -212,6 +228,7 @@ static const struct service memory_service = { .name = "Memory",
 	.look = look,
 	.list = list,
 	.break_holder = break_holder,
+	.ask = ask,
 	.close = close_nothing };
 const struct service *const services[] = { &memory_service, NULL };
 
