@@ -73,7 +73,7 @@ process_open(struct process *p, pid_t pid, struct err *err)
 {
 	p->pid = pid;
 	p->fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (p->fd < 0 && (errno == ESRCH || errno == EINVAL)) /* EINVAL: a thread */
+	if (p->fd < 0 && (errno == ESRCH || errno == EINVAL || errno == ENOENT)) /* the latter two: a thread */
 		return err_set(err, ST_USAGE, "--keep: there is no process %ld", (long)pid);
 	if (p->fd < 0 && (errno == ENOSYS || errno == EPERM))
 		return err_set(err, ST_SYSTEM, "--keep: the kernel has no pidfd_open(2), which came with Linux 5.3");

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -65,9 +67,41 @@ said_to_reader(void)
 	return length;
 }
 
+static void *
+open_thread(void *err)
+{
+	struct process process;
+
+	is_int(process_open(&process, (pid_t)syscall(SYS_gettid), err), ST_USAGE, "a thread is no process");
+	process_close(&process);
+	return NULL;
+}
+
+TEST(thread)
+{
+	struct err err = { "" };
+	pthread_t thread;
+
+	ok(pthread_create(&thread, NULL, open_thread, &err) == 0 && pthread_join(thread, NULL) == 0, "a thread");
+	ok(strncmp(err.text, "--keep: there is no process ", 28) == 0, "the message: %s", err.text);
+}
+
 TEST(standard_error)
 {
+	const int own = dup(STDERR_FILENO);
+	char logged[64] = "";
+	int ends[2];
+
+	openlog("", LOG_PERROR, LOG_USER); /* to our standard error, too */
+	ok(pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0, "a pipe");
 	is_int(said_to_reader(), 0, "a process that may only read its standard error");
+	openlog("", 0, LOG_USER);
+	(void)dup2(own, STDERR_FILENO);
+	(void)close(own);
+	(void)close(ends[1]);
+	ok(read(ends[0], logged, sizeof(logged) - 1) > 0 && strstr(logged, "dlock: said") != NULL,
+	    "it is for the system's log then: %s", logged);
+	(void)close(ends[0]);
 	ok(forget_pidfd_getfd(), "a kernel without pidfd_getfd(2)");
 	if (geteuid() == 0)
 		is_int(said_to_reader(), 0, "root does not open it again");
