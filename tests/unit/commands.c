@@ -139,6 +139,7 @@ TEST(run)
 	is_int(call("run k -- sh -c kill -9 $$"), 137, "the exit status of a command that a signal ended");
 	is_int(call("run k -- /nowhere/x"), 127, "no command");
 	ok(!store->memory.held && said("/nowhere/x"), "the lock is released, and the command is named");
+	is_int(call("run k -- /dev/null/x"), 127, "nor is there one behind a file");
 	is_int(call("run --ttl 1m k -- true"), 0, "a lease shorter than --ttl will do for run");
 	is_int(call("run --min-hold 15s --label job k -- true"), 0, "--min-hold");
 	is_int(call("run k -- true"), 75, "the lock is kept");

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/un.h>
@@ -302,4 +303,19 @@ TEST(channel_again)
 	*strrchr(path, '/') = '\0';
 	(void)rmdir(path);
 	each_ok("sockets could be made");
+}
+
+TEST(options)
+{
+	static const int options[][3] = { { IPPROTO_TCP, TCP_NODELAY, 1 }, { SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 15 }, { IPPROTO_TCP, TCP_KEEPINTVL, 5 }, { IPPROTO_TCP, TCP_KEEPCNT, 3 } };
+	const int fd = connect_socket(AF_INET);
+	socklen_t length = sizeof(int);
+	int value = -1;
+
+	for (size_t i = 0; i < COUNT(options); i++)
+		each(getsockopt(fd, options[i][0], options[i][1], &value, &length) == 0 && value == options[i][2],
+		    "option %zu is %d", i, value);
+	each_ok("a peer that vanishes is noticed within half a minute");
+	(void)close(fd);
 }

@@ -32,5 +32,6 @@ TEST(err)
 	err_prefix(&err, "here");
 	is_str(err.text, "here: ", "an empty sentence");
 	is_str(err_lack(ENOMEM), OUT_OF_MEMORY, "ENOMEM is a lack of this host");
+	ok(err_lack(ENFILE) != NULL && err_lack(ENOBUFS) != NULL, "so are these");
 	ok(err_lack(EMFILE) != NULL && err_lack(ECONNREFUSED) == NULL, "EMFILE is one, ECONNREFUSED is not");
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include "memory.h"
+#include "run/loss.h"
 #include "tap.h"
 
 #define WAIT_MS 20000 /* a machine may be busy */
@@ -183,4 +184,18 @@ TEST(margin)
 	keepalive_read(&f.keepalive, &f.state);
 	stop(&f);
 	is_int(f.memory.renewals, 0, "no renewal is begun");
+}
+
+/* What a renewal says of the holder, where that cannot be looked at. */
+TEST(another)
+{
+	const struct lease lease = { .key = "k", .token = "t" };
+	struct loss loss = { .ownership = OWNED_BY_ANOTHER, .interrupt_fd = -1 };
+	struct memory memory;
+	struct err err;
+
+	memory_open(&memory, SHORT_MS);
+	is_int(loss_explain(&memory.base, &lease, &loss, &err), ST_NO, "a lock that is gone");
+	is_str(err.text, "gone: it expired, was broken or was released; held by another", "to another");
+	memory_close(&memory.base);
 }

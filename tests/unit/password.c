@@ -2,6 +2,7 @@
 #include "net/password.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +96,13 @@ TEST(command)
 	ok(password_refused(&p, version), "it runs");
 	end_command(&p);
 	is_str(password_to_log_in(&p, &version), "three", "what it leaves behind is not waited for");
+	(void)signal(SIGCHLD, SIG_IGN);
+	p.command = "echo four";
+	p.read_us = 0;
+	ok(password_refused(&p, version), "it runs");
+	end_command(&p);
+	is_str(password_to_log_in(&p, &version), "four", "where SIGCHLD is ignored, too");
+	(void)signal(SIGCHLD, SIG_DFL);
 }
 
 TEST(given)

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tap.h"
 
 TEST(names)
@@ -106,4 +107,40 @@ TEST(asked_to_end)
 	each_ok("the signals by which a user ends dlock");
 	(void)close(s.fd);
 	(void)sigprocmask(SIG_SETMASK, &given, NULL);
+}
+
+/* A process that a shell started with SIGTSTP ignored stops all the same. */
+TEST(stop)
+{
+	int status = 0;
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)sigaction(SIGTSTP, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+		(void)signals_stop(false, CLOCK_NEVER);
+		_exit(0);
+	}
+	ok(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status), "it stops: %x", (unsigned int)status);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, &status, 0);
+}
+
+TEST(die)
+{
+	const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+	char folder[64];
+	int status = 0;
+	pid_t pid;
+
+	temporary_folder(folder, sizeof(folder));
+	pid = fork();
+	if (pid == 0) {
+		(void)setrlimit(RLIMIT_CORE, &none);
+		(void)sigaction(SIGQUIT, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+		signals_die_of(chdir(folder) == 0 ? SIGQUIT : SIGTERM);
+		_exit(0);
+	}
+	(void)waitpid(pid, &status, 0);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGQUIT, "it dies of ^\\: %x", (unsigned int)status);
+	ok(!WCOREDUMP(status) && rmdir(folder) == 0, "without a core dump");
 }

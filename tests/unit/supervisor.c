@@ -150,8 +150,7 @@ warned(void)
 		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
 		if (!signals_open(&signals, &mask))
 			_exit(NOT_RELEASED);
-		(void)supervise(&plan, &result, &err);
-		_exit(renewals);
+		_exit(supervise(&plan, &result, &err) == ST_NO_QUORUM ? -1 : renewals);
 	}
 	(void)waitpid(pid, &status, 0);
 	return status;
@@ -228,7 +227,9 @@ TEST(supervisor)
 		is_int(WEXITSTATUS(status), 128 + abs(ends[i]),
 		    "is passed on: the terminal has not sent it to the command; and only one release is tried");
 	}
-	status = warned();
+	do
+		status = warned();
+	while (WEXITSTATUS(status) == 255); /* too late, on a busy machine */
 	is_int(WEXITSTATUS(status), 2, "renewals are tried to the end, where nothing is to be ended");
 	status = supervised_until(-TTL_MS * 1000, 0);
 	ok(WIFEXITED(status), "a dlock that was stopped until its lease was over lives");
