@@ -145,6 +145,13 @@ same_start() {
     finishes 76 "$holder"
 }
 
+@test "three nodes: of several that contend nobody is asked" {
+    use 3
+    rcli n1 set "$key" "$OTHER_TOKEN" px 60000
+    rcli n2 set "$key" "$THIRD_TOKEN" px 60000
+    refuses 75 'not asked: several contend' break --ask "$key"
+}
+
 @test "three nodes: the mark of one of them does not count" {
     use 3
     start_holding "$key" --ttl 3s --node-timeout 2s 'until [ -e stop ]; do sleep 0.1; done'

@@ -253,6 +253,11 @@ at_width() {
         wait_until 'shows "^over 130"' || fail "$(<screen)"
         ! grep -q 'waiting for' screen || fail "the line is still there: $(<screen)"
     done
+    in_tmux 200 "$DLOCK" run --wait 10m "$key" -- true
+    wait_until 'shows "waiting for"'
+    rcli a del "$key"
+    wait_until 'shows "^over 0"' || fail "$(<screen)"
+    [ "${#lines[@]}" -eq 1 ] || fail "expected no word of the wait: $(<screen)"
 }
 
 @test "the line of --wait for a slot, and behind readers, shows the holder in 80 columns" {

@@ -85,6 +85,10 @@ reported() {
     [ "$(cat <&9)" = old ] || fail "the old report was written to"
     exec 9<&-
     [ "$(find . -name 'report*')" = ./report ] || fail "something else is there: $(ls)"
+    for file in /dev/fd/9 /proc/self/fd/9; do
+        works run --report "$file" "$key" -- true 9>report
+        reported '.outcome == "ran"'
+    done
 }
 
 @test "--report in /dev/shm replaces the file atomically, and follows no link, as in /tmp" {

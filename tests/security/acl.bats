@@ -331,6 +331,8 @@ takes_slot() { try run --slots 2 "$key" -- true; }
         complains 'locks are not shown: this user may not read their keys'
         [[ ${#lines[@]} -eq 2 && ${lines[1]} == "$key "* ]] || fail "expected one lock: $pattern"
     done
+    gives 0 status 'other:l*'
+    complains 'dlock: 1 lock is not shown: this user may not read its key'
     works status --json
     [ "$(jq -r .key <<<"$output")" = "$key" ]
     works status -q

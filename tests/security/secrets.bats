@@ -247,6 +247,8 @@ time.sleep(60)"
     chmod 644 pass
     gives 1 status --password-file pass "$key"
     complains 'the password file pass.* is world-readable'
+    try doctor --password-file pass
+    [ "$(grep -c world-readable <<<"$stderr")" = 1 ] || fail 'expected it once'
     quietly 1 status -q --password-file pass "$key"
     chmod 600 pass
     quietly 1 status --password-file pass "$key"

@@ -27,6 +27,7 @@ setup() {
     unset DLOCK_CACERT
     gives 1 status --cacert "$(certs)/ca.crt" "$key"
     gives 1 status --cacertdir "$(certs)/folder" "$key"
+    gives 1 status --cacertdir "$PWD:$(certs)/folder" "$key"
     DLOCK_CACERTDIR=$(certs)/folder gives 1 status "$key"
     DLOCK_CACERT=$(certs)/other-ca.crt gives 1 status --cacert "$(certs)/ca.crt" "$key"
     printf 'cacert %s\n' "$(certs)/ca.crt" >config

@@ -10,12 +10,13 @@
 #include "tap.h"
 
 static char folder[60], path[100];
+static char warning[200]; /* the last one */
 static int warnings;
 
 static void
 count_warning(const char *line)
 {
-	(void)line;
+	(void)snprintf(warning, sizeof(warning), "%s", line);
 	warnings++;
 }
 
@@ -103,6 +104,12 @@ TEST(command)
 	end_command(&p);
 	is_str(password_to_log_in(&p, &version), "four", "where SIGCHLD is ignored, too");
 	(void)signal(SIGCHLD, SIG_DFL);
+	p.command = "echo first >&2; echo not four >&2; exit 3";
+	p.read_us = 0;
+	ok(password_refused(&p, version), "it runs");
+	end_command(&p);
+	is_str(warning, "the password command: it failed with exit status 3: not *; the one before is used",
+	    "its last words are shown, without the password");
 }
 
 TEST(given)
