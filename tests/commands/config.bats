@@ -45,6 +45,8 @@ setup_file() { redis_start_tcp a; }
     echo 'ttl 20s' >"$HOME/.config/dlock/config"
     try acquire --json "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
+    XDG_CONFIG_HOME=relative try acquire --json "$key-2" # which its specification ignores
+    [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
 }
 
 @test "nodes in the file are replaced by those of the environment and of --node" {

@@ -45,6 +45,8 @@ all_of() {
     [[ ${lines[3]} =~ ^$key-good\ +free\ +$age\ +exit\ 0\ +$age\ +$age\ +-$ ]] || fail "${lines[3]}"
     [[ ${lines[4]} =~ ^$key-now\ +held\ +$age\ +exit\ 0\ +$age\ +$age\ +.*@.*:$bg$ ]] || fail "${lines[4]}"
     [ ${#lines[@]} -eq 5 ] || fail "more: $output"
+    # They are what history is completed by.
+    wait_until "dlock --complete 1 history '$key-g' | grep -qx '$key-good'"
     try status --all
     [[ $output == *"$key-good "*"$key-now "* && $output != *"$key-secret"* ]] || fail "without operands: $output"
     [ "$(all_of '[.key, .state, .last.outcome, .last.child.exit, .last_success_age_ms != null] | join(",")' "$key*")" = \

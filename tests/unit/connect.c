@@ -285,12 +285,14 @@ TEST(channel_again)
 	channel_close(&c);
 	channel_open(&c, &local);
 	is_int(c.state, CHANNEL_OPEN, "a channel");
+	c.alarm_us = 1; /* it was to be answered long ago */
 	(void)channel_send(&c, "new", 3);
 	is_int((int64_t)(c.queued + c.written), 6, "its counts");
 	server = accept(listener, NULL, NULL);
 	ok(recv(server, got, sizeof(got), 0) == 3 && write(server, "yes", 3) == 3, "a request is answered");
 	is_str(got, "new", "what was queued before is forgotten");
 	is_int((int64_t)channel_read(&c, got, sizeof(got)), 3, "the answer");
+	ok(c.alarm_us == CLOCK_NEVER && c.watch.at_us == CLOCK_NEVER, "which ends the time for it");
 	channel_close(&c);
 	(void)close(server);
 	channel_open(&c, &local);

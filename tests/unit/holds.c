@@ -175,3 +175,23 @@ TEST(protect)
 	each_ok("whatever may be a secret protects the memory");
 	(void)prctl(PR_SET_DUMPABLE, 1);
 }
+
+/* -- The owner -------------------------------------------------------------- */
+
+TEST(owner)
+{
+	const struct command run = { .bit = CMD_RUN };
+	const struct invocation inv = { .command = &run };
+	char owner[OWNER_MAX + 1];
+
+	(void)setenv("LOGNAME", "one", 1);
+	(void)setenv("USER", "two", 1);
+	setup_owner(&inv, owner);
+	ok(strncmp(owner, "one@", 4) == 0, "LOGNAME: %s", owner);
+	(void)setenv("LOGNAME", "", 1);
+	setup_owner(&inv, owner);
+	ok(strncmp(owner, "two@", 4) == 0, "without it USER: %s", owner);
+	(void)setenv("USER", "", 1);
+	setup_owner(&inv, owner);
+	ok(owner[0] != '@' && strncmp(owner, "two@", 4) != 0, "without both the user of the process: %s", owner);
+}

@@ -238,6 +238,13 @@ TEST(blocks)
 	    "no column of them is cut off");
 	ok(differ(LAYOUT_ROWS + 1, 2 * (size_t)LAYOUT_ROWS), "their keys differ");
 	free(printed);
+	begin(0);
+	for (size_t i = 0; i < 2 * LAYOUT_ROWS; i++)
+		add_row(i < LAYOUT_ROWS - 1 ? "a-longer-key" : "k", "ops@web-01.example.net:4711", "nightly");
+	end();
+	is_int(strstr(line[LAYOUT_ROWS], "ops@") - line[LAYOUT_ROWS], strlen("a-longer-key") + 2,
+	    "a later block with narrower texts keeps the columns");
+	free(printed);
 }
 
 /* -- Sentences ---------------------------------------------------------------- */

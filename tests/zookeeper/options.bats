@@ -204,6 +204,9 @@ setup() {
     refuses 64 'ZooKeeper keeps no history' history "$key"
     refuses 64 'ZooKeeper keeps no history' status --max-age 1h "$key"
     works run --history 5 "$key" -- true
+    try status --all
+    complains 'only those that are held are shown'
+    [[ ${lines[0]} == KEY*NODES ]] || fail "expected the usual columns: ${lines[0]}"
 }
 
 # ---------------------------------------------------------------- servers that are not there
