@@ -68,6 +68,7 @@ same_start() {
     gives 75 break --ask --wait 0 --json "$key"
     json_is '.outcome == "asked" and .key == $key'
     stops 0
+    [ "$(grep -c 'asked to end' bg.1.err)" = 1 ]
     [ ! -e hook ]
 }
 

@@ -94,10 +94,10 @@ setup_file() {
     refuses 127 'done: command not found; use -c for a line' run "$key" -- 'for i in 1 2; do :; done'
     try run "$key" -- './missing -a | sort'
     fails 127 'sort: command not found: No such file or directory; use -c for a line'
-    printf '#!/missing/sh\n' >script
-    chmod +x script
-    try run "$key" -- ./script
-    fails 127 "$key: \\./script: command not found: its interpreter or loader does not exist"
+    printf '#!/missing/sh\n' >'a script'
+    chmod +x 'a script'
+    try run "$key" -- './a script'
+    fails 127 "$key: \\./a script: command not found: its interpreter or loader does not exist \\(.*\\)\$"
 }
 
 @test "-v shows times, and for run the key" {

@@ -107,3 +107,16 @@ load ../lib/lost
     command=0x$(sed -n 's/^SigIgn:[[:blank:]]*//p' mask)
     (((hook & ~0x180000000) == (command & ~0x180000000))) || fail "$hook is not $command"
 }
+
+@test "after --max-run a loss is reported, and runs the hook, but no renewal that failed" {
+    redis_start gone
+    trap '' TERM
+    start_holding "$key" --node "$(node gone)" --ttl 3s --on-lost warn --max-run 100ms -k 0 --exec-on-lost ': >hook' \
+        'until [ -e hook ]; do sleep 0.1; done'
+    trap - TERM
+    wait_until 'grep -q "(--max-run); ending it" bg.1.err'
+    redis_stop gone
+    finishes 76
+    [[ $stderr == *'could not be renewed: '*'; the command continues without the lock' ]]
+    [[ $stderr != *'a renewal failed'* ]]
+}

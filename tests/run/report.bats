@@ -43,6 +43,8 @@ reported() {
 @test "--report tells that the lock was lost" {
     gives 76 run --report report --ttl 9s --node-timeout 2s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
     reported '.outcome == "lost" and (.child.signal|tostring|test("^(15|TERM|SIGTERM)$"))'
+    gives 76 run --report report "$key" -- "$REDIS_CLI" -s "$(node a)" set "$key" "$OTHER_TOKEN" px 20000
+    reported '.outcome == "lost" and .child == {exit: 0} and .holder.state == "foreign"'
 }
 
 @test "--report tells that --max-run ended the command" {

@@ -226,6 +226,10 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     calling ': >begun; read x; echo got $x; exit 3' 'run @'
     at_terminal_gives 0 file=begun 'send=\x1a' 'send=hello\n' 'expect=got hello' 'expect=went on 3' -- bash script
     is_free "$key"
+    rm begun
+    at_terminal_gives 3 file=begun 'send=\x1a' 'send=hello\n' 'expect=got hello' -- \
+        "$DLOCK" run "$key" -- sh -c ': >begun; read x; echo got $x; exit 3'
+    [[ $output != *stopped* ]] || fail "it was not: $output"
 }
 
 @test "a background job that wants to read stops, and reads after fg" {

@@ -131,7 +131,7 @@ survives() {
     refuses 78 'the password command: it did not end within 10 s: still asking' \
         status --password-command 'echo still asking >&2; echo $$ >hung; exec sleep 88' "$key"
     wait_until '! alive "$(<hung)"'
-    start status --password-command 'echo $$ >killed; exec sleep 88' "$key"
+    start status --password-command 'sh -c "echo \$\$ >killed; exec sleep 88"; cat password' "$key"
     wait_until '[ -s killed ]'
     end_process "$bg"
     within 5000 wait_until '! alive "$(<killed)"'

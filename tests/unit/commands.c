@@ -141,6 +141,8 @@ TEST(run)
 	ok(!store->memory.held && said("/nowhere/x"), "the lock is released, and the command is named");
 	is_int(call("run k -- /dev/null/x"), 127, "nor is there one behind a file");
 	is_int(call("run --ttl 1m k -- true"), 0, "a lease shorter than --ttl will do for run");
+	is_int(call("run --min-hold 15s k -- /nowhere/x"), 127, "--min-hold of no command");
+	ok(!store->memory.held, "the lock is free");
 	is_int(call("run --min-hold 15s --label job k -- true"), 0, "--min-hold");
 	is_int(call("run k -- true"), 75, "the lock is kept");
 	ok(said("dlock: k: kept until ") && said("(--min-hold); job on "), "by which option is said");
@@ -166,6 +168,7 @@ TEST(held)
 
 TEST(wait)
 {
+	int64_t began;
 	int out = -1;
 	pid_t pid;
 
@@ -174,6 +177,14 @@ TEST(wait)
 	is_int(call("release k %s", store->token), 0, "release");
 	is_int(finish(pid, out), 0, "a waiter");
 	ok(said("in\n"), "its command ran");
+	is_int(call("acquire k"), 0, "acquire");
+	began = clock_now_us();
+	pid = start("run --replace --kill-after 60s k -- true", &out);
+	while (*(volatile int64_t *)&store->until_us <= began)
+		(void)poll(NULL, 0, 5);
+	ok(store->until_us >= began + 60000000, "--replace waits for --kill-after behind the lease");
+	is_int(call("release k %s", store->token), 0, "release");
+	is_int(finish(pid, out), 0, "it runs");
 }
 
 TEST(tokens)

@@ -321,3 +321,16 @@ TEST(options)
 	each_ok("a peer that vanishes is noticed within half a minute");
 	(void)close(fd);
 }
+
+TEST(waits_for)
+{
+	struct channel c = { .state = CHANNEL_CONNECTING };
+
+	is_str(channel_waits_for(&c), "no connection in time", "a connection");
+	c.tls = (struct tls *)(void *)&c;
+	is_str(channel_waits_for(&c), "no TLS handshake in time; does it speak TLS?", "TLS");
+	c.connecting.resolving = (struct resolving *)(void *)&c;
+	is_str(channel_waits_for(&c), "its name was not resolved in time", "a name");
+	c.state = CHANNEL_OPEN;
+	is_str(channel_waits_for(&c), "no answer in time", "an answer");
+}

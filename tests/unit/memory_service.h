@@ -24,9 +24,10 @@ static struct store {
 	int64_t taken_us, ended_us;
 	struct holder holder;
 	struct broken broken;
-	char said[4096]; /* by the last call, on both streams */
-	int asked;	 /* so often has its holder been asked to end */
-	pid_t test;	 /* other tests run at the same time, and a keeper listens under its token */
+	char said[4096];  /* by the last call, on both streams */
+	int64_t until_us; /* the end of the last wait */
+	int asked;	  /* so often has its holder been asked to end */
+	pid_t test;	  /* other tests run at the same time, and a keeper listens under its token */
 } * store;
 
 /* -- The service ------------------------------------------------------------ */
@@ -69,6 +70,7 @@ acquire(struct backend *backend, const struct acquire_args *args, struct lease *
 	struct holder h;
 	enum status status;
 
+	store->until_us = args->wait.until_us;
 	while (store->memory.held) {
 		h = holder_now();
 		if (args->waiting != NULL && args->wait.until_us > 0)

@@ -110,6 +110,12 @@ TEST(command)
 	end_command(&p);
 	is_str(warning, "the password command: it failed with exit status 3: not *; the one before is used",
 	    "its last words are shown, without the password");
+	p.command = "printf 'five\\000\\n'";
+	p.read_us = 0;
+	ok(password_refused(&p, version), "it runs");
+	end_command(&p);
+	is_str(warning, "the password command: its first line contains a NUL byte; the one before is used",
+	    "a line with a NUL byte is no password");
 }
 
 TEST(given)

@@ -67,6 +67,24 @@ said_to_reader(void)
 	return length;
 }
 
+/* Of a subshell it is the shell that counts. */
+TEST(caller)
+{
+	const pid_t test = getpid();
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pid = fork();
+		if (pid == 0)
+			_exit(process_caller() != test);
+		(void)waitpid(pid, &status, 0);
+		_exit(status != 0);
+	}
+	(void)waitpid(pid, &status, 0);
+	is_int(status, 0, "the caller of a copy is that of its original");
+}
+
 static void *
 open_thread(void *err)
 {

@@ -144,3 +144,24 @@ TEST(die)
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGQUIT, "it dies of ^\\: %x", (unsigned int)status);
 	ok(!WCOREDUMP(status) && rmdir(folder) == 0, "without a core dump");
 }
+
+TEST(unwatch)
+{
+	struct signals s;
+	sigset_t given, mask;
+	int status = 0;
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)sigemptyset(&mask);
+		(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+		signals_block_failed_writes(&given);
+		if (!signals_open(&s, &given) || raise(SIGTERM) != 0)
+			_exit(1);
+		signals_unwatch(&s);
+		(void)sigprocmask(SIG_BLOCK, NULL, &mask);
+		_exit(sigismember(&mask, SIGTERM) + 2 * !sigismember(&mask, SIGPIPE));
+	}
+	(void)waitpid(pid, &status, 0);
+	is_int(status, 0, "a signal that came before is late, those that come now are not blocked");
+}

@@ -14,7 +14,8 @@
 
 #define TTL_MS 1000
 #define NOT_RELEASED 100 /* added to what supervise() returned */
-#define DISORDER 101	 /* a stopped command would go on before it gets the signal, or not at all */
+#define DISORDER \
+	101 /* a stopped command would go on before it gets the signal, or not at all; or who ended it is wrong */
 
 static int releases;
 
@@ -110,6 +111,8 @@ supervised_until(int64_t left_us, int early)
 		status = (int)supervise(&plan, &result, &err);
 		if (status == ST_OK && WIFSIGNALED(result.status))
 			status = 128 + WTERMSIG(result.status);
+		if (result.ended_by_terminal != (early > 0))
+			status = DISORDER;
 		_exit(status + (releases == 1 ? 0 : NOT_RELEASED));
 	}
 	(void)waitpid(pid, &status, 0);
