@@ -141,7 +141,8 @@ same_start() {
     start_holding "$key" --ttl 3s 'sleep 60'
     holder=$bg
     redis_stop n1 n2
-    works break --ask --quiet "$key"
+    works break --ask --quiet --json "$key"
+    json_is '.outcome == "ended" and .ends_within_ms == null'
     has_ended "$command_pid"
     finishes 76 "$holder"
 }

@@ -71,7 +71,7 @@ at_terminal_gives() {
     take "$key"
     at_terminal_meanwhile "rcli a set '$key' '$OTHER_TOKEN' px 20000"
     exits 75
-    [[ $output == *'not broken: the holder has changed'* ]] || fail "expected the reason"
+    [[ $output == *'"outcome":"changed"'*'not broken: the holder has changed'* ]] || fail "expected the reason"
     [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
     at_terminal_meanwhile "rcli a set '$key' another px 20000"
     exits 75
@@ -84,7 +84,7 @@ at_terminal_gives() {
 # at_terminal_meanwhile COMMAND: it is run while the question is shown, then the answer is yes.
 at_terminal_meanwhile() {
     rm -f go
-    "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' file=go 'send=y\n' -- "$DLOCK" break "$key" \
+    "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' file=go 'send=y\n' -- "$DLOCK" break --json "$key" \
         >out 2>err 3>&- 4>&- &
     local pid=$!
     # It has looked at the lock before it opens the terminal to ask.

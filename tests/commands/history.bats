@@ -32,7 +32,8 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     works history --json "$key"
     [ "$(outcomes <<<"$output" | paste -sd ,)" = \
         'expired,released,exec-failed exit 127,max-run signal 15,ran signal 9,ran exit 3,ran exit 0' ] || fail "other outcomes"
-    works history "$key"
+    printf 'output key\nwatch\n' >config # which are for status
+    works history --config config "$key"
     [ "$(tr -s ' ' <<<"${lines[0]}")" = 'START END HELD WAITED OUTCOME OWNER LABEL FENCE' ] || fail "other columns"
     [[ ${lines[1]} =~ ^[0-9-]{10}\ [0-9:]{8}\ .*\ expired\  ]] || fail "expected a time"
     [[ ${lines[2]} == *' released '*' mine '* && ${lines[5]} == *' SIGKILL '*' sh '* ]] || fail "other rows"
@@ -207,6 +208,8 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     prints ''
     gives 1 status --max-age 1h "$key" "$key-never"
     [ ${#lines[@]} -eq 2 ]
+    gives 1 status --max-age 1h --json "$key-never"
+    json_is '.state == "late" and .age_ms == null and .last_success_ms == null'
 }
 
 @test "status --max-age: a lock that was lost and one that --max-run ended are no success" {

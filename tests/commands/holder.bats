@@ -60,6 +60,7 @@ me="$(id -un)@$(uname -n):[0-9]+"
     done
     gives 1 release --json "$key" "$token"
     json_is '.outcome == "broken" and .broken_by.user == "'"$(id -un)"'" and .broken_by.host == "'"$(uname -n)"'" and .broken_ms >= 0'
+    json_is '.broken_by | keys == ["host", "pid", "user"]'
     # A further hold of it was broken, too.
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")

@@ -120,6 +120,7 @@ messages_name_key() {
     [ "${#stderr_lines[@]}" -ge 1 ] || fail 'expected a message'
     for line in "${stderr_lines[@]}"; do
         [[ $line == "dlock: $key: "* || $line == *"; KEY was $key" ]] || fail "expected the key: $line"
+        [[ $line != "dlock: $key: "*"; KEY was $key" ]] || fail "expected the key once: $line"
     done
 }
 

@@ -14,6 +14,8 @@ setup_file() { redis_start_tcp a; }
     json_is '.ttl_ms == 5404005'
     refuses 64 "'5x'" run --ttl=5x "$key-2" -- touch begun
     refuses 64 "'36526d'.*too long; the maximum is 36525d" run --wait 36526d "$key-2" -- touch begun
+    refuses 64 'must be less than --node-timeout, which is 1.0s' \
+        run --replicas 1 --node-timeout 1s --replicas-timeout 1s "$key-2" -- touch begun
     gives 3 run --max-run forever --wait forever "$key-2" -- sh -c 'exit 3'
     [ ! -e begun ]
 }

@@ -51,6 +51,7 @@ all_of() {
     [[ $output == *"$key-good "*"$key-now "* && $output != *"$key-secret"* ]] || fail "without operands: $output"
     [ "$(all_of '[.key, .state, .last.outcome, .last.child.exit, .last_success_age_ms != null] | join(",")' "$key*")" = \
         "$key-bad,free,ran,3,false $key-crashed,free,expired,,false $key-good,free,ran,0,true $key-now,held,ran,0,true" ]
+    works status --all "$key-good" # not 1, as without --all
     works status --all -o key,took,label "$key-now" "$key-never"
     [[ ${lines[1]} == "$key-now "*' sh' && ${lines[2]} =~ ^$key-never\ +-\ +-$ ]] || fail "$output"
 }
@@ -156,6 +157,8 @@ all_of() {
     [ "$(all_of '[.key, .state, .last.child.exit] | join(",")' "$key*")" = "$key-1,free,0 $key-2,free,1" ]
     redis_stop n3
     refuses 69 'no quorum' status --all
+    gives 69 status -N "$PWD/nowhere" "$key-1" "$key-2" # of no lock anything is known
+    prints ''
 }
 
 @test "--all and --failed exclude other forms of output; their columns need them" {

@@ -195,6 +195,7 @@ has() { grep -qxE "$1" samples || fail "no sample $1 in: $(cat samples)"; }
     metrics "$key*" "$key-锁" "$key-free"
     exits 0
     [ "$(grep -c ^dlock_held samples)" -eq 5 ] || fail "expected each once: $(cat samples)"
+    [ "$(grep -c ^dlock_age samples)" -eq 2 ] || fail "expected it of dlock only: $(cat samples)"
     has "dlock_held key='$key-锁' 1"
     has "dlock_held key='$key-free' 0"
     has "dlock_remaining_seconds key='$key-free' 0.000"

@@ -36,6 +36,8 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     [ "${lines[0]}" = "$key" ]
     start status --watch "$key"
     wait_until "frames 1 bg.2.out"
+    kill -CONT "$bg"
+    wait_until "frames 2 bg.2.out"
     kill -TERM "$bg"
     finishes 143
     [ -z "$stderr" ]

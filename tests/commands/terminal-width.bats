@@ -165,6 +165,8 @@ held_locks() {
         before+=" $dropped$shortened"
     done
     [ "$before" = ' 0no 1no 2no 3no 3no 3yes' ] || fail "$before"
+    at_width 50 status -o key,fence,waiting,nodes # what was asked for stays
+    [[ $output == *FENCE*WAITING*NODES* ]] || fail 'expected all columns'
     # Of several nodes it says how many hold the lock.
     ln -s "$(node a)" one
     at_width 100 status --node "$(node a)" --node "$PWD/one"
@@ -273,6 +275,11 @@ at_width() {
 }
 
 @test "the line of --wait says why nobody gets the lock" {
+    works run --min-hold 10m --label job "$key" -- true
+    in_tmux 36 "$DLOCK" run --wait 20m "$key" -- true # where there is room
+    wait_until 'shows "^dlock: $key: waiting for [0-9.]+m?s$"' || fail "$(<screen)"
+    works break --force --quiet "$key"
+    wait_until 'shows "^over 0"' || fail "$(<screen)"
     in_tmux 200 "$DLOCK" run --restart-guard 1h --wait 10m "$key" -- true
     wait_until 'shows "^dlock: $key: waiting for [0-9.]+s, $(node a): it started .*--restart-guard[)]"' || fail "$(<screen)"
     tmux -S "$terminal" send-keys C-c

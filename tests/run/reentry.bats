@@ -127,6 +127,8 @@ load ../lib/reentry
     is_free "$key" n1
     take "$key"
     refuses 1 'another' acquire --token "$OTHER_TOKEN" "$key"
+    gives 1 acquire --json --token "$OTHER_TOKEN" "$key"
+    json_is '.outcome == "gone" and .holder.state == "held"'
     refuses 75 'another' run --token "$OTHER_TOKEN" "$key" -- touch ran
     [ ! -e ran ]
     refuses 64 TOKEN acquire --token junk "$key"

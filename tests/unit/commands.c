@@ -141,6 +141,10 @@ TEST(run)
 	ok(!store->memory.held && said("/nowhere/x"), "the lock is released, and the command is named");
 	is_int(call("run k -- /dev/null/x"), 127, "nor is there one behind a file");
 	is_int(call("run --ttl 1m k -- true"), 0, "a lease shorter than --ttl will do for run");
+	store->memory.ttl_ms = 0;
+	is_int(call("run --json k -- true"), 69, "a lease that is over at once");
+	ok(said("\"outcome\":\"no-quorum\"") && said("granted too late"), "is none");
+	store->memory.ttl_ms = LONGEST_MS;
 	is_int(call("run --min-hold 15s k -- /nowhere/x"), 127, "--min-hold of no command");
 	ok(!store->memory.held, "the lock is free");
 	is_int(call("run --min-hold 15s --label job k -- true"), 0, "--min-hold");
