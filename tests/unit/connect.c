@@ -235,6 +235,7 @@ TEST(order)
 
 /* -- A unix socket ---------------------------------------------------------- */
 
+static char folder[60];
 static struct endpoint local;
 static char *const path = local.path;
 
@@ -255,8 +256,8 @@ TEST(full_queue)
 	struct connecting c;
 	int listener, client[8], i;
 
-	ok(temporary_folder(path, 60), "a folder");
-	(void)strcat(path, "/socket");
+	ok(temporary_folder(folder, sizeof(folder)), "a folder");
+	(void)snprintf(local.path, sizeof(local.path), "%s/socket", folder);
 	listener = listen_at_path(0);
 	for (i = 0; i < 8 && connect_begin(&c, &local, &owner) == CONNECT_DONE; i++)
 		client[i] = c.connected;
@@ -302,8 +303,7 @@ TEST(channel_again)
 	channel_end(&c);
 	(void)close(listener);
 	(void)unlink(path);
-	*strrchr(path, '/') = '\0';
-	(void)rmdir(path);
+	(void)rmdir(folder);
 	each_ok("sockets could be made");
 }
 
