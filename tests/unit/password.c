@@ -116,6 +116,10 @@ TEST(command)
 	end_command(&p);
 	is_str(warning, "the password command: its first line contains a NUL byte; the one before is used",
 	    "a line with a NUL byte is no password");
+	(void)unlink(path);
+	(void)snprintf(path, sizeof(path), "%s/runs", folder);
+	(void)unlink(path);
+	(void)rmdir(folder);
 }
 
 TEST(given)
