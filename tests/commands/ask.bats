@@ -130,7 +130,7 @@ same_start() {
     try renew "$key" "$token"
     exits 0
     complains "$key: asked to end by $me:$asker; release it"
-    gives 0 renew --json --quiet "$key" "$token"
+    quietly 0 renew --json --quiet "$key" "$token"
     json_is ".asked_by.pid == $asker"
     works release "$key" "$token"
     finishes 0 "$asker"

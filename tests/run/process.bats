@@ -123,9 +123,11 @@ while not os.path.exists(\"daemon\"):
     complains "^dlock: $key: process $pid \\(sleep\\) of COMMAND runs on without the lock\$"
     end_process "$pid"
     works run -q "$key" -- setsid sleep 30
-    printf '#!/bin/sh\nsleep 30\n' >ssh-agent
-    chmod +x ssh-agent
-    works run "$key" -- setsid ./ssh-agent
+    for agent in ssh-agent gpg-agent; do
+        printf '#!/bin/sh\nsleep 30\n' >$agent
+        chmod +x $agent
+        works run "$key" -- setsid ./$agent
+    done
     works run "$key" -- setsid -w true
     works run "$key" -- bash -c '"$DLOCK" acquire --keep $$ "$1" >/dev/null' - "$key-2"
     passes bash -c 'sleep 30 & exec "$DLOCK" run "$1" -- true' - "$key"
