@@ -201,6 +201,29 @@ entry_ms() {
     within "$at_once" nothing_stays "$key" $(node_names 3)
 }
 
+@test "a handoff token that arrives while others grant the lock is released at its node, too" {
+    use 3
+    proxy_start p1 n1
+    proxy_start p2 n2
+    take_on_all 3
+    : >stay
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(node n3)" queue_waiters 1 "$long_window" --ttl 60s
+    proxy_rules p1 hold
+    proxy_rules p2 hold
+    rcli n2 del "$key" >/dev/null
+    rcli n3 del "$key" >/dev/null
+    wait_until 'proxy_log p1 | grep -q HOLD && proxy_log p2 | grep -q HOLD'
+    DLOCK_NODES=$(node n1) dlock release "$long_window" "$key" "$token"
+    queue_length_is 0
+    proxy_rules p2
+    wait_until '[ -e served ]'
+    proxy_rules p1
+    wait_until '[ "$(rcli n1 zcard "$metadata:waiting")" = 0 ]'
+    rm stay
+    all_served 1
+    within "$at_once" wait_until "free '$key' n1"
+}
+
 @test "the only node restarts while many wait: all get the lock" {
     take "$key" --ttl 60s
     queue_waiters 3

@@ -94,6 +94,7 @@ load ../lib/scripts
     returns 1 heal "$one"
     [ "$(rcli a exists "$meta:holds")" = 0 ]
     rcli a del "$key" "$meta"
+    rcli a zadd "$meta:holds" "$soon" "$two.12345678" >/dev/null # of another lock
     returns 1 heal "$one" " $one 13000 $inner 14000 $two.12345678 15000 $one 12900 junk"
     has "$one"
     has "$inner"

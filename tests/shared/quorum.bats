@@ -84,6 +84,15 @@ share_on_all() {
     for bg in "${waiter[@]}"; do finishes 0 "$bg"; done
 }
 
+@test "nobody enters a lock that the first node hands over already" {
+    use 3
+    share_on_all 3 --ttl 60s
+    rcli n1 hset "{$key}:dlock" gone "$token" >/dev/null
+    refuses 75 '' run --shared "$key" -- true
+    rcli n1 hdel "{$key}:dlock" gone >/dev/null
+    works run --shared "$key" -- true
+}
+
 @test "a node that restarted empty is healed, but admits no reader under the guard" {
     use 3
     start_holding "$key" --shared --ttl 6s 'sleep 60'

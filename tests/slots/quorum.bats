@@ -79,6 +79,28 @@ at_once=8000
     within "$at_once" works run --slots 1 --wait 40s "$key" -- true
 }
 
+@test "a slot that is handed over to a client while it acquires another one is for the next who comes, at once" {
+    local call taker
+    DLOCK_NODES=$(node n3)
+    take_slot 1 --ttl 60s
+    rcli n3 set "{$key}:slot-2" foreign >/dev/null
+    DLOCK_NODES=$(proxy_node p3) start run --slots 2 --wait 60s "$long_window" "$key" -- sh -c 'until [ -e stop ]; do sleep 0.1; done'
+    taker=$bg
+    queue_length_is 1 n3
+    proxy_rules p3 hold
+    wait_until 'call=$(proxy_log p3 | sed -n "\$s/^HOLD //p"); [ -n "$call" ]'
+    # Its look finds slot 2 free, and its attempt takes that after it has been handed slot 1.
+    rcli n3 del "{$key}:slot-2" >/dev/null
+    proxy_rules p3 "hold@$((call + 1))"
+    wait_until 'proxy_log p3 | grep -qx "HOLD $((call + 1))"'
+    dlock release "$long_window" "$name" "$token"
+    queue_length_is 0 n3
+    proxy_rules p3
+    within "$at_once" works run --slots 2 --wait 60s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
+    prints 1
+    stops 0 "$taker"
+}
+
 @test "a waiter that gives up leaves nothing on any node" {
     use 5
     take_slots_on_all 5 2
