@@ -88,14 +88,15 @@ at_once=8000
     taker=$bg
     queue_length_is 1 n3
     proxy_rules p3 hold
-    wait_until 'call=$(proxy_log p3 | sed -n "\$s/^HOLD //p"); [ -n "$call" ]'
+    wait_until 'call=$(proxy_log p3 | tail -n 1); [[ $call == HOLD* ]]'
     # Its look finds slot 2 free, and its attempt takes that after it has been handed slot 1.
     rcli n3 del "{$key}:slot-2" >/dev/null
-    proxy_rules p3 "hold@$((call + 1))"
-    wait_until 'proxy_log p3 | grep -qx "HOLD $((call + 1))"'
+    proxy_rules p3 "hold@$((${call#HOLD } + 1))"
+    wait_until 'proxy_log p3 | grep -qx "HOLD $((${call#HOLD } + 1))"'
     dlock release "$long_window" "$name" "$token"
     queue_length_is 0 n3
     proxy_rules p3
+    wait_until "held '{$key}:slot-2' n3"
     within "$at_once" works run --slots 2 --wait 60s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     prints 1
     stops 0 "$taker"
