@@ -226,6 +226,22 @@ while True:
     redis_stop next
 }
 
+@test "a waiter goes to the queue of the master that replaces another one, which replies" {
+    redis_start_tcp next
+    sentinel_start own master own 1
+    take "$key" --ttl 60s
+    DLOCK_NODES=redis+sentinel://$(place own)/own start run --wait 60s "$key" -- true
+    wait_until 'rcli master info clients | grep -q "^blocked_clients:1"'
+    DLOCK_NODES=$(node next)
+    take "$key" --ttl 60s
+    rcli own sentinel remove own
+    rcli own sentinel monitor own 127.0.0.1 "$(port_of next)" 1
+    wait_until 'rcli next info clients | grep -q "^blocked_clients:1"'
+    works release "$key" "$token"
+    finishes 0
+    redis_stop own next
+}
+
 @test "unavailable sentinels do not end a lock" {
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
