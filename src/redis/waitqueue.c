@@ -353,7 +353,7 @@ waitqueue_admits(struct acquire *t, int node, struct err *err)
 {
 	const int64_t crowd = t->crowd[node];
 
-	t->admitted = t->admitted || crowd == 0 || t->handoff[0] != '\0'; /* that was meant for a waiter */
+	t->admitted = t->admitted || crowd == 0;
 	if (!t->admitted)
 		(void)holder_crowded(crowd, t->args->max_waiters, err);
 	return t->admitted;
