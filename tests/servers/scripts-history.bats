@@ -32,6 +32,8 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     [ "$(outcomes)" = 'open -' ]
     remember "$one" 5 # sent again
     [ "$(outcomes)" = 'open -' ]
+    returns 1 script fence "$key" "$meta" "$meta:history" , "$one" "$(($(rcli a hget "$meta" fence) + 1))"
+    [ "$(rcli a lindex "$meta:history" 0 | cut -d ' ' -f 10)" = "$(rcli a hget "$meta" fence)" ]
     give_back "$one" 0 0 0 1000 0 '' 'ran 0'
     give_back "$one" 0 1 0 1000 0 '' 'ran 0'
     give_back "$one" 0 0 1 1000 0 '' 'lost 7'
