@@ -173,5 +173,8 @@ refused_beside() {
     exits 0
     line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, [0-9.]+m?s of its lease left"
     [[ $output =~ $line ]] || fail "expected $line"
+    # Both times go on between two attempts: together they are the lease.
+    grep -oE 'for [0-9.]+s, [0-9.]+s of' <<<"$output" | tr -cd '0-9. \n' |
+        awk '{ bad += $1 + $2 < 6.5 || $1 + $2 > 7.5 } END { exit NR == 0 || bad }' || fail "expected 7 s"
     [[ $output == *begun* ]]
 }

@@ -86,6 +86,14 @@ all_commands() {
     [ "$(rcli n1 hget "{$key}:dlock" fence)" = "$(jq .fence <<<"$output")" ]
 }
 
+@test "renew without --ttl takes the shortest lease that a node knows" {
+    use 3
+    take_on_all 3
+    rcli n1 hset "{$key}:dlock" ttl 90000 >/dev/null
+    works renew --json "$key" "$token"
+    json_is '.ttl_ms == 30000'
+}
+
 @test "renew and release need the token that a majority has" {
     take "$key"
     refuses 1 "held by another" renew "$key" "$OTHER_TOKEN"

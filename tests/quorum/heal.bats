@@ -53,6 +53,19 @@ is_lost() {
     ends_well
 }
 
+@test "a node where another client came before the heal is healed as soon as that lock has ended" {
+    use 3
+    proxy_start p1 n1 error@1 hold@4
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
+    # The first renewal follows at once; the next one comes after 18 s.
+    start_holding "$key" --ttl 60s --node-timeout 10s "$until_stop"
+    wait_until 'proxy_log p1 | grep -qx "HOLD 4"'
+    rcli n1 set "$key" "$OTHER_TOKEN" px 1000
+    proxy_rules p1
+    wait_until "[ \"\$(rcli n1 get '$key')\" = $(rcli n2 get "$key") ]"
+    ends_well
+}
+
 @test "nodes that were down at the grant get the lock, with its metadata, when they start empty" {
     redis_stop n1 n2
     start_holding "$key" --ttl 3s -k 100ms --label backup "$until_stop"

@@ -115,6 +115,13 @@ load ../lib/quorum
     fi
 }
 
+@test "a rollback that is answered with an error is sent again, also after the last attempt" {
+    proxy_start p4 n4 delay@1=0.5 error@2
+    DLOCK_NODES=$(proxy_node p4) refuses 69 'granted too late' acquire --ttl 400ms --node-timeout 5s "$key"
+    held "{$key}:dlock" n4
+    is_free "{$key}:dlock:history" n4
+}
+
 @test "refused by a majority: 77, and nothing is left on the others" {
     for i in 1 2 3; do redis_start "locked$i" --requirepass secret; done
     DLOCK_NODES="$(node locked1) $(node locked2) $(node locked3) $(node n4) $(node n5)"

@@ -40,6 +40,13 @@ load ../lib/quorum
     [[ ${lines[1]} =~ ^"$key"\ +free\ .*\ 3/5$ ]] || fail "expected 3/5"
 }
 
+@test "--all: a lock that a minority holds is free, and says what each node has" {
+    works run "$key" -- true
+    rcli n5 set "$key" "$OTHER_TOKEN" px 20000
+    works status --json --all "$key"
+    json_is '.state == "free" and .last.outcome == "ran" and [.nodes[].state] == ["free", "free", "free", "free", "foreign"]'
+}
+
 @test "status shows "contended" if no token has a majority" {
     split_votes
     works status --json "$key"

@@ -34,6 +34,14 @@ exits_as() {
     [[ $stderr == *'user me with * here'* && $stderr != *sesame* ]] || fail 'expected the error without the password'
 }
 
+@test "a reply about slots that becomes malformed says nothing of any slot" {
+    held='*12\r\n:0\r\n'"$(bulk "$OTHER_TOKEN")"':9999\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n:0\r\n:0\r\n'"$(bulk string)"':0\r\n:0\r\n'
+    says EVAL "*2\r\n$held+junk\r\n"
+    rcli a mset "{$key}:slot-1" "$OTHER_TOKEN" "{$key}:slot-2" "$OTHER_TOKEN"
+    rcli b set "{$key}:slot-2" "$OTHER_TOKEN"
+    DLOCK_NODES="$(node a) $(node b) $(liar)" refuses 75 'contended' run --slots 2 "$key" -- true
+}
+
 @test "numbers out of range do no harm" {
     for n in 9223372036854775807 -9223372036854775808 9007199254740993; do
         says EVAL "$(holder "$n" x)"
