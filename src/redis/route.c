@@ -554,6 +554,8 @@ void
 route_stop_connecting(struct route *r, bool in_time)
 {
 	stop_discovery(r);
+	if (!in_time && r->line.open && r->line.server.channel.state == CHANNEL_CONNECTING)
+		route_mark_stale(r); /* its host may be gone, and another server may have its place */
 	if (r->line.open)
 		server_give_up(&r->line.server, CHANNEL_CONNECTING, in_time);
 }

@@ -239,3 +239,28 @@ assign() {
     succeeds
     refuses 77 'wrong user or password' run -N "redis+cluster://locker:wrong-word@$(place c1)" "$key" -- true
 }
+
+@test "the owner of the slot is gone, and so is its host: a holder and a waiter find the next one" {
+    local holder
+    servers_start liar tcp/says tcp/unanswered
+    redis_start_tcp first
+    redis_start_tcp next
+    owns() { says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$(bulk 127.0.0.1):$1\r\n"; }
+    owns "$(port_of first)"
+    DLOCK_NODES=redis+cluster://$(liar_tcp)
+    start_holding "$key" -v --ttl 12s --node-timeout 1s 'until [ -e stop ]; do sleep 0.1; done'
+    holder=$bg token=$(rcli first get "$key")
+    start run -v --wait 60s --node-timeout 1s "$key" -- true
+    wait_until 'grep -q "in the queue" bg.2.err'
+    # For a while the others still call it the owner.
+    owns "$(cat "$(server_dir liar)/unanswered.port")"
+    redis_stop first
+    wait_until 'grep -q "no connection in time" bg.1.err && grep -q "no connection in time" bg.2.err'
+    rcli next set "$key" "$token" px 12000
+    owns "$(port_of next)"
+    is_renewed "$key" next
+    wait_until 'grep -q "is not dlock" bg.2.err'
+    stops 0 "$holder"
+    finishes 0
+    redis_stop next
+}
