@@ -227,6 +227,13 @@ takes_slot() { try run --slots 2 "$key" -- true; }
     [[ $output != *fail* ]] || fail "expected no failure"
 }
 
+@test "a break names the node that does not say what it holds, also if others do" {
+    login a +dump
+    rcli a hset "$key" a 1 >/dev/null
+    rcli b hset "$key" a 1 >/dev/null
+    refuses 77 "^dlock: $(server_dir a)/s: its ACL" break --force -N "$(user_node a)" -N "$(node b)" "$key"
+}
+
 @test "with these rights: slots" {
     as_user
     works run --slots 1 "$key" -- "$DLOCK" run --slots 2 "$key" -- true

@@ -82,6 +82,8 @@ load ../lib/scripts
 @test "release.lua with ALL ends all holds" {
     acquire "$one"
     script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.12345678" 20000 1
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.abcdefgh" 20000 1
+    returns 2 give_back "$one.abcdefgh" 15000
     returns 1 give_back "$one" 0 0 0 1000 1
     is_free "$key"
 }

@@ -122,6 +122,12 @@ hang() {
     # An unreachable sentinel does not hide that message.
     try acquire -N "redis+sentinel://$(place s1),127.0.0.1:1/other" "$key"
     fails 69 'no sentinel knows the service other'
+    # A release is not sent again until its end, as where a server may come back.
+    sentinel_start own master own 1
+    take "$key" -N "redis+sentinel://$(place own)/own"
+    rcli own sentinel remove own
+    within 8000 refuses 69 'no sentinel knows' release -N "redis+sentinel://$(place own)/own" --node-timeout 20s "$key" "$token"
+    redis_stop own
 }
 
 @test "no sentinel can be reached: 69, and the message says so" {

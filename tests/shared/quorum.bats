@@ -93,6 +93,17 @@ share_on_all() {
     works run --shared "$key" -- true
 }
 
+@test "the guard is for entering: a reader renews where its nodes do not tell their uptime any more" {
+    use 3
+    wait_until "are_up 3 n1 n2 n3" 20
+    share_on_all 3 --ttl 3s
+    start_holding "$key" --shared --restart-guard 1s --ttl 5s 'until [ -e stop ]; do sleep 0.1; done'
+    on_all 3 acl setuser default -info >/dev/null
+    is_renewed "$key" n1
+    on_all 3 acl setuser default +info >/dev/null
+    stops 0
+}
+
 @test "a node that restarted empty is healed, but admits no reader under the guard" {
     use 3
     start_holding "$key" --shared --ttl 6s 'sleep 60'
