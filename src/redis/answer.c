@@ -268,7 +268,6 @@ answer_acquire(const struct result *d, const struct acquire_args *args, struct n
 	} else if (reply_items(d->reply) == 2 && first == -3) {
 		a.harmless = true;
 		give_way(error, reply_item(d->reply, 1));
-		error->why.kind = FAILED;
 	} else if (first == 0 && answer_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = read_count(d->reply, 10);
