@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "net/password.h"
+#include "redis/operations.h"
 #include "tap.h"
 
 #define PATIENCE_US 20000000 /* for whatever should come soon */
@@ -447,6 +448,15 @@ TEST(login_again)
 		(void)close(server);
 	}
 	each_ok("another password logs in anew");
+}
+
+TEST(window)
+{
+	struct nodes n = { .node_timeout_us = 50000 };
+	const int64_t least = redis_window_ms(&n);
+
+	n.node_timeout_us = 2000000;
+	ok(least == 1000 && redis_window_ms(&n) == 4000, "a handoff token lasts for two rounds, and at least a second");
 }
 
 TEST(end)
