@@ -21,6 +21,8 @@ FOLDER/direct has the three client ports, FOLDER/proxied those of the proxies be
 each request through these.  With --tls, which names a folder of tls.bash, FOLDER/secure has the ports with TLS; server
 3 demands a certificate of clients.  All servers end with this process, and this process with the one that started it.
 
+Where ZooKeeper is not installed, or ZOOKEEPER_JAR names a file that is not there, zkfake.py takes its place.
+
 As a library for the fault harness and the measurements: the class Ensemble.
 """
 
@@ -29,6 +31,7 @@ import concurrent.futures
 import ctypes
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -38,11 +41,12 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import zkfake  # noqa: E402
 import zkproxy  # noqa: E402
 from zkwire import Client, mode  # noqa: E402
 
 JARS = "/usr/share/java/"
-JAR = JARS + "zookeeper.jar"
+JAR = os.environ.get("ZOOKEEPER_JAR", JARS + "zookeeper.jar")
 # What TLS takes, and Debian's zookeeper.jar does not name.
 NETTY = [JARS + "netty-codec.jar", JARS + "netty-resolver.jar"]
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -257,10 +261,13 @@ def main():
     die_with_parent()
     for name in ("ask", "reply"):
         os.mkfifo(f"{folder}/{name}")
-    ensemble = Ensemble(folder, options.tick, options.sync)
-    ensemble.connections, ensemble.certificates = options.connections, options.tls
-    if options.read_only:
-        ensemble.options.append("-Dreadonlymode.enabled=true")
+    if os.path.exists(JAR) and shutil.which("java"):
+        ensemble = Ensemble(folder, options.tick, options.sync)
+        ensemble.connections, ensemble.certificates = options.connections, options.tls
+        if options.read_only:
+            ensemble.options.append("-Dreadonlymode.enabled=true")
+    else:
+        ensemble = zkfake.Ensemble(zkproxy.Network(), options.tick)
     rules = zkproxy.Rules(f"{folder}/requests")
     ensemble.start()
     write_ports(f"{folder}/proxied", [ensemble.network.before(server.client, rules, n)

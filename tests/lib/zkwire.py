@@ -24,8 +24,8 @@ import sys
 
 from servers import exactly
 
-OPS = {"create": 1, "delete": 2, "exists": 3, "getData": 4, "setData": 5, "sync": 9, "ping": 11, "getChildren2": 12,
-       "multi": 14, "create2": 15, "createContainer": 19, "auth": 100, "closeSession": -11}
+OPS = {"create": 1, "delete": 2, "exists": 3, "getData": 4, "setData": 5, "getACL": 6, "sync": 9, "ping": 11,
+       "getChildren2": 12, "multi": 14, "create2": 15, "createContainer": 19, "auth": 100, "closeSession": -11}
 NAMES = {op: name for name, op in OPS.items()}
 NO_NODE, NODE_EXISTS = -101, -110
 XID_EVENT, XID_PING, XID_AUTH = -1, -2, -4

@@ -7,6 +7,11 @@
 load ../lib/zookeeper
 load ../lib/mutants
 
+setup() {
+    zk_real
+    zk_begin
+}
+
 @test "50 and 200 waiters are served in order, each woken once" {
     for count in 50 200; do
         rm -f served bg.*

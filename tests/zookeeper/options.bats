@@ -212,6 +212,7 @@ setup() {
 # ---------------------------------------------------------------- servers that are not there
 
 @test "a server without a majority, which only serves reads: 69, and --node-wait waits for the others" {
+    zk_real
     zk_roles
     left=${follower[1]}
     zk kill "$leader"

@@ -17,6 +17,7 @@ setup_file() {
 }
 setup() {
     local jar
+    zk_real
     for jar in netty-codec netty-resolver; do
         [ -f "/usr/share/java/$jar.jar" ] || must_run "the package libnetty-java is not installed"
     done
