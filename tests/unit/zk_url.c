@@ -42,6 +42,7 @@ TEST(refused)
 		{ "zk://h/zookeeper", "at its path /zookeeper" },
 		{ "zk://h/a?b\x1b", "at its path /a?b\\e" },
 		{ "zk://u:1/secret?@h/x//y", "at its path h/x//y" },
+		{ "zk://u:1/a@secret?@h/x//y", "at its path h/x//y" },
 		{ "zk://h,", "a host is missing behind a comma" },
 		{ "zk://a:1,b:2,/x,", "a host is missing behind a comma" },
 		{ "zk://a,,b", "a host is missing behind a comma" },

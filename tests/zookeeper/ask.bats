@@ -50,6 +50,50 @@ me="$(id -un)@$(uname -n)"
     finishes 76
 }
 
+@test "break --ask and run --replace ask each of the readers" {
+    for args in "break --ask --quiet $key" "run --replace --wait 60s $key -- true"; do
+        start_holding "$key" --shared --on-lost warn 'until [ -e stop ]; do sleep 0.1; done'
+        first=$bg
+        start_holding "$key" --shared --ttl 30s 'sleep 60'
+        second=$bg
+        start $args
+        asker=$bg
+        finishes 76 "$second"
+        stops 0 "$first"
+        finishes 0 "$asker"
+        rm stop
+    done
+}
+
+# begin_and_hold ARG...: dlock ARG... in the background, which has looked at the lock and waits before it does more.
+begin_and_hold() {
+    zk rules hold:sync@2
+    requests_reset
+    start "$@"
+    wait_until '[ "$(requests getData)" -ge 2 ]'
+}
+
+@test "break and break --ask: a holder that came after the look is left alone, and so is a lock that is kept by now" {
+    direct=zk://127.0.0.1:${zk_direct[0]}$chroot
+    for how in --force --ask; do
+        take "$key" -N "$direct"
+        begin_and_hold break "$how" "$key"
+        dlock release -N "$direct" "$key" "$token"
+        take "$key" -N "$direct"
+        zk rules
+        finish
+        works renew "$key" "$token" # and does not say that it is asked
+        works release "$key" "$token"
+    done
+    start_holding "$key" -N "$direct" --min-hold 20s 'until [ -e stop ]; do sleep 0.05; done'
+    holder=$bg
+    begin_and_hold break --ask "$key"
+    stops 0 "$holder"
+    zk rules
+    finish
+    fails 75 'nothing runs: kept'
+}
+
 @test "run --replace: the newest wins, also over one that only waits, and over a waiter that is not asked" {
     start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
     holder=$bg

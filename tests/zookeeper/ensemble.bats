@@ -82,6 +82,15 @@ finds() {
         works break --force "$key-${name:0:5}${#name}"
         works run "$key-${name:0:5}${#name}" -- true
     done
+    # One whose data we may not read, in front and behind.
+    zk_ask 1 create "$chroot/$key" ''
+    zk_ask 1 owned "$chroot/$key/_c_00112233445566778899aabbccddeeff-lock-0000000001" me:secret
+    status_is '.state == "foreign" and .waiting == 0'
+    zk_ask 1 owned "$chroot/$key/x-12345-0000000003" me:secret
+    works status --waiters --json "$key"
+    [ "${#lines[@]}" -eq 1 ] || fail 'expected a waiter'
+    refuses 75 'held by' run --wait 1s "$key" -- true
+    refuses 75 'held by' run --replace --wait 1s "$key" -- true
 }
 
 @test "status --watch keeps its session" {
@@ -170,7 +179,12 @@ finds() {
     [[ $stderr != *wrong* ]] || fail "the password is shown"
     try acquire "$key"
     [ "$status" -eq 77 ] || [ "$status" -eq 75 ] || fail "expected a refusal"
+    DLOCK_PASSWORD=wrong refuses 75 'held by' acquire -N "$mine" "$key" # that of the URL counts
     works release -N "$mine" "$key" "$token"
+    # Whoever has the token can end the session.
+    take "$key" -N "$mine"
+    works release "$key" "$token"
+    zk_is_free "$key"
     try run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
     [ "$status" -ne 0 ]
     DLOCK_PASSWORD=secret works run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true

@@ -68,15 +68,33 @@ setup() { zk_begin; }
 
 @test "the turn of a waiter comes in an outage: it gets the lock when a server answers" {
     take "$key"
-    start_next --ttl 6s --node-timeout 500ms
+    start acquire --wait 10m --ttl 6s --node-timeout 500ms "$key"
+    next=$bg
     requests_reset
-    # Until its last proof is old.
-    wait_until '[ "$(requests ping)" -ge 4 ]'
+    # Until its last proof is old: half a lease.
+    wait_until '[ "$(requests ping)" -ge 3 ]'
     zk rules cut:connect
     zk_ask 1 delete "$chroot/$key/$(entries "$key" | sort -t- -k 7 | head -n 1)"
     start=$(now_ms)
     wait_until '! alive "$next" || [ "$(now_ms)" -ge $((start + 3000)) ]'
+    alive "$next" || fail 'it has the lock without a new proof'
     zk rules
+    finishes 0 "$next" 180
+}
+
+@test "the session of a waiter ends in an outage: it makes another one, however long that takes" {
+    take "$key"
+    start_next --ttl 1s --node-timeout 500ms
+    queue_length_is 2
+    # Its first connection tells it that the session has ended.
+    zk rules cut:ping $(printf 'cut:connect@%s ' {2..60}) hold:connect@1
+    queue_length_is 1
+    requests_reset
+    zk rules $(printf 'cut:connect@%s ' {2..60})
+    wait_until '! alive "$next" || [ "$(requests connect)" -ge 25 ]'
+    zk rules
+    queue_length_is 2
+    dlock release "$key" "$token"
     finishes 0 "$next" 180
 }
 

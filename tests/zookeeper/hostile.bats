@@ -76,6 +76,9 @@ lies_of() {
     works run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
     prints 21474836481
     take "$key"
+    lie connect=long-time # no session becomes longer
+    works renew --json "$key" "$token"
+    json_is '.ttl_ms == 6000 and .valid_ms <= 6000'
 }
 
 @test "a connection that is closed at once: the message suggests maxClientCnxns" {
@@ -153,6 +156,15 @@ lies_of() {
         [ ! -e begun ] || fail "$name: the command was started"
         [ "$status" -ne 0 ]
     done
+}
+
+@test "the node is gone when it is to be watched: the next renewal comes at once" {
+    start_holding "$key" -v 'until [ -e stop ]; do sleep 0.05; done'
+    lie exists=no-node
+    # Otherwise they are two seconds apart.
+    wait_until "[ \"\$(grep -c 'renewing the lease' bg.$bg_count.err)\" -ge 10 ]" 14 || fail 'expected renewals'
+    lie
+    stops 0
 }
 
 @test "a reply for another session does not renew: the command is dead by the end of the lease" {

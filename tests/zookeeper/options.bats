@@ -76,6 +76,20 @@ setup() {
     works run --wait 40s "$key" -- true
 }
 
+@test "--min-hold: another process enters the lock just before it is kept: its session stays as long as before" {
+    start_holding "$key" --ttl 30s --min-hold 20s 'until [ -e stop ]; do sleep 0.05; done'
+    token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')
+    zk rules hold:connect
+    requests_reset
+    : >stop
+    wait_until '[ "$(requests getData)" -ge 1 ]'
+    inner=$(dlock acquire -N "zk://127.0.0.1:${zk_direct[0]}$chroot" --token "$token" "$key")
+    zk rules
+    finishes 0
+    status_is '.ttl_ms > 20000 and .holds == 1'
+    works renew "$key" "$inner"
+}
+
 @test "servers that are away for longer than the node timeout when the command ends: the lock is kept nevertheless" {
     start_holding "$key" -v --ttl 30s --node-timeout 1s --once-per 25s 'until [ -e stop ]; do sleep 0.05; done'
     zk stop 1

@@ -39,6 +39,12 @@ wait_in_line() {
     readers 3 --label report
     works status --json "$key"
     json_is '.state == "shared" and .holders == 3 and .label == "report" and .waiting == 0'
+    works run --shared --min-hold 20s "$key-kept" -- true
+    gives 0 status --json "$key-kept"
+    json_is '.state == "kept"'
+    take "$key-kept" --shared
+    gives 0 status --json "$key-kept"
+    json_is '.state == "shared" and .holders == 2'
     works status "$key"
     [[ ${lines[1]} =~ ^$key\ +shared\ .*\ \+2\ +report ]] || fail 'expected two more'
     refuses 75 "^dlock: $key: shared by 3 readers, the first was .* \(report\), [12]?[0-9][.][0-9]s of the lease left; held since" run "$key" -- true

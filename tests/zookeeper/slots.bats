@@ -70,6 +70,21 @@ nothing_is_left() {
     nothing_is_left
 }
 
+@test "the time of a wait is not that of a hold" {
+    local option held
+    for option in '' '--slots 1'; do
+        json=$(dlock acquire --json $option "$key")
+        start run --wait 60s $option "$key" -- sh -c '"$DLOCK" status --json "$DLOCK_KEY"'
+        wait_until "grep -q waiting 'bg.$bg_count.err'"
+        sleep 1
+        start=$(now_ms)
+        dlock release "$(jq -r .key <<<"$json")" "$(jq -r .token <<<"$json")"
+        finishes 0
+        held=$(jq .held_ms <<<"$output")
+        [ "$held" -le $(($(now_ms) - start)) ] || fail "held for $held ms"
+    done
+}
+
 @test "callers with different numbers: each waits until no more than its own are held" {
     take_slots 2
     refuses 75 'the only slot is held by' run --slots 1 "$key" -- true
@@ -203,10 +218,10 @@ nothing_is_left() {
         i=$((i + 1))
         zk_ask 1 create "$chroot/$key/leases/_c_00112233-4455-6677-8899-aabbccddeef$i-lease-000000000$i" "$junk"
     done
-    gives 1 status --slots 5 --json "$key"
-    [ "$(jq -r .state <<<"$output" | sort | uniq -c | tr -s ' ' | paste -sd ,)" = ' 4 foreign, 1 free' ] || fail 'expected four and one that waits'
-    refuses 75 'all 4 slots are held' run --slots 4 "$key" -- true
-    works run --slots 6 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
+    zk_ask 1 owned "$chroot/$key/leases/_c_00112233-4455-6677-8899-aabbccddeeff-lease-0000000009" me:secret # not to be read
+    gives 1 status --slots 6 --json "$key"
+    [ "$(jq -r .state <<<"$output" | sort | uniq -c | tr -s ' ' | paste -sd ,)" = ' 5 foreign, 1 free' ] || fail 'expected five and one that waits'
+    refuses 75 'all 5 slots are held' run --slots 5 "$key" -- true
+    works run --slots 7 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     prints 1
-    zk_ask 1 delete "$chroot/$key/leases"
 }
