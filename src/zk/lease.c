@@ -35,8 +35,6 @@ zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit,
 	if (code == ZK_NO_NODE || code == ZK_EXPIRED) {
 		/* A supervisor must know at once: it does not look for the new owner. */
 		renewed->ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
-		if (renewed->ownership != OWNED_BY_ANOTHER && code != ZK_EXPIRED)
-			renewed->ownership = OWNED_NO_MORE;
 		return loss_error(renewed->ownership, err);
 	}
 	if (code != ZK_OK)
