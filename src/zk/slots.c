@@ -195,6 +195,9 @@ slots_take(void *choice, const struct wait *wait)
 		session_prove(e->session);
 		e->version++;
 		e->known = true;
+		/* Our own write was what the last watch told. */
+		(void)session_put_watch(e->session, &e->session->ours, WIRE_EXISTS, e->path);
+		code = session_send(e->session, wait);
 	}
 	if (code == ZK_OK)
 		e->slot = (int)e->metadata.slot;
