@@ -116,8 +116,8 @@ class Link:
             reply, events = self.tree.perform(self, kind, body)
         except Refused as refusal:
             code = refusal.code
+        self.tree.tell(events)  # before the reply, as ZooKeeper does
         self.writer.write(frame(struct.pack(">iqi", xid, self.tree.zxid, code), reply))
-        self.tree.tell(events)
 
     def allowed(self, node, rights):
         if not any(given & rights and (scheme, who) in self.users for given, scheme, who in node.acl):

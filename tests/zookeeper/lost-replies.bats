@@ -94,12 +94,14 @@ lost_once() {
 @test "a waiter whose replies are lost keeps its place" {
     export DLOCK_NODE_TIMEOUT=2s
     for what in cut drop; do
-        for kind in exists getChildren2 multi; do
+        for kind in exists getChildren2 multi ping; do
             take "$key"
             rm -f entered
+            requests_reset
             zk rules "$what:$kind@1"
-            start_next
+            start_next --ttl 6s
             queue_length_is 2
+            [ "$kind" != ping ] || wait_until '[ "$(requests ping)" -ge 1 ]'
             dlock release "$key" "$token"
             zk rules
             finishes 0 "$next" 180
