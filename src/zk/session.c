@@ -360,7 +360,7 @@ session_wait(struct session *s, const struct wait *wait)
 		if (code == ZK_OK && s->in_xid == WIRE_XID_PING) {
 			due = now + length_us / PINGS;
 			pinged = false;
-		} else if (code == ZK_TIMEOUT && !pinged)
+		} else if (code == ZK_TIMEOUT) /* of this turn */
 			code = ZK_OK;
 	}
 	return code == ZK_TIMEOUT && now >= wait->until_us ? ZK_OK : code;
