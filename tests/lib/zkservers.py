@@ -230,6 +230,8 @@ LIES = {
     "long-data": lambda talk, xid, good: talk.reply(xid, pack_text(b"[" * 2000000) + stat()),
     "bad-data": lambda talk, xid, good: talk.reply(
         xid, pack_text(b"dlock 1\nowner \x1b[2J%1B\xff\nlabel %0A\nttl_ms 5\nhold \x01\n") + stat()),
+    "many-holds": lambda talk, xid, good: talk.reply(
+        xid, pack_text(b"dlock 1\nhold first\n" + b"".join(b"hold %d\n" % n for n in range(63))) + stat()),
     "no-results": with_body(OK_END),
     "many-results": with_body((struct.pack(">i?i", 1, False, 0) + pack_text(b"/x0000000001")) * 500 + OK_END),
     "no-end": with_body(struct.pack(">i?i", 1, False, 0) + pack_text(b"/x0000000001")),

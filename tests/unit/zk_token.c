@@ -15,6 +15,7 @@ TEST(tokens)
 		token.session.id = (int64_t)(((uint64_t)dice() << 32 | dice()) | 1);
 		token.session.length_ms = 1 + (int32_t)below(1U << 30);
 		token.number = (int32_t)dice();
+		token.shared = below(2) == 1;
 		(void)snprintf(token.hold, sizeof(token.hold), "%s", METADATA_FIRST_HOLD);
 		if (i % 2 == 1)
 			(void)snprintf(token.hold, sizeof(token.hold), "h-_%05u", (unsigned int)below(100000));
@@ -42,6 +43,9 @@ TEST(tokens)
 	memset(text, 'A', ZK_TOKEN_LENGTH);
 	text[ZK_TOKEN_LENGTH] = '\0';
 	ok(!zk_token_read(text, &again), "no session is 0");
+	token.session.length_ms = 0;
+	zk_token_write(&token, text);
+	ok(!zk_token_read(text, &again), "no session has the length 0");
 }
 
 TEST(uuids)

@@ -51,7 +51,7 @@ me="$(id -un)@$(uname -n)"
 }
 
 @test "break --ask and run --replace ask each of the readers" {
-    for args in "break --ask --quiet $key" "run --replace --wait 60s $key -- true"; do
+    for args in "break --ask --quiet $key" "run --replace $key -- true"; do
         start_holding "$key" --shared --on-lost warn 'until [ -e stop ]; do sleep 0.1; done'
         first=$bg
         start_holding "$key" --shared --ttl 30s 'sleep 60'

@@ -39,8 +39,10 @@ finds() {
         <<<"$output" || fail "expected the keys"
     try status --json "$key*"
     [ "$(jq -r .key <<<"$output" | sort | paste -sd ' ')" = "$key $key/b" ] || fail "expected two"
-    try status --json 'x?y'
-    [ "$(jq -r .key <<<"$output")" = 'x y' ]
+    for pattern in 'x?y' 'x\ ?'; do
+        try status --json "$pattern"
+        [ "$(jq -r .key <<<"$output")" = 'x y' ] || fail "$pattern"
+    done
     try status --json --prefix "$key/" '*'
     [ "${#lines[@]}" -eq 1 ] || fail "expected one"
     silently status --json 'nothing*'
@@ -117,6 +119,7 @@ finds() {
     refuses 64 '' run -N "$(zk_url)" -N redis://127.0.0.1:1 "$key" -- true
     refuses 64 '' run -N "$(zk_url)" -N "$(zk_url 1)" "$key" -- true
     refuses 64 replicas run --replicas 1 "$key" -- true
+    refuses 64 replicas run --replicas-timeout 1s "$key" -- true
     for url in zk:// zk:///path zk://h: zk://h:0 zk://h:65536 zk://h:x zk://h,,i zk://h/a//b zk://h/../b zk://h/%zz \
         zk://h/a%00b zk://h/a/; do
         try acquire -N "$url" "$key"

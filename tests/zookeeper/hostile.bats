@@ -84,7 +84,9 @@ lies_of() {
 @test "a connection that is closed at once: the message suggests maxClientCnxns" {
     for name in close reset; do
         lie "connect=$name"
-        refuses 69 maxClientCnxns run "$key" -- true
+        refuses 69 'maxClientCnxns.*: see dlock doctor' run "$key" -- true
+        gives 69 doctor
+        [[ $output != *'see dlock doctor'* ]] || fail 'this is doctor'
     done
 }
 
@@ -149,9 +151,15 @@ lies_of() {
     each_lie setData
 }
 
-@test "a lock node of another session, or without a fence, is no lock" {
-    for name in not-ours no-fence negative-fence far-fence short-stat; do
-        lie "exists=$name"
+@test "a lock that was entered as often as possible is not entered again" {
+    take "$key"
+    lie getData=many-holds
+    gives 69 acquire --token "$token" "$key"
+}
+
+@test "a lock node of another session, or without a fence, is no lock, nor is a list that is cut off" {
+    for name in exists={not-ours,no-fence,negative-fence,far-fence,short-stat} getChildren2=half; do
+        lie "$name"
         try run "$key" -- touch begun
         [ ! -e begun ] || fail "$name: the command was started"
         [ "$status" -ne 0 ]

@@ -374,10 +374,26 @@ let_go() {
     zk_is_free "$key"
 }
 
+@test "a run whose hold another process has given back leaves the lock to the other holds" {
+    DLOCK_NODES=$(zk_url 1)
+    start_holding "$key" -v 'until [ -e stop ]; do sleep 0.05; done'
+    token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')
+    inner=$(dlock acquire --token "$token" "$key")
+    wait_until "grep -q 'renewing the lease' bg.1.err" # it learns of that hold, as its connection is closed, and of no more
+    works release "$key" "$token"
+    : >stop
+    finish
+    works renew "$key" "$inner"
+}
+
 @test "a nested run in the place of the command: one lock, two holds" {
+    DLOCK_NODES=$(zk_url 1) # which closes the connection of the one when the other comes
     start_holding "$key" 'exec "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$\$ >inner; while [ ! -e stop ]; do sleep 0.05; done"'
     wait_until '[ -s inner ]'
     status_is '.holds == 2'
+    requests_reset
+    sleep 1
+    [ "$(requests connect)" -le 3 ] || fail "they renew by turns: $(requests connect) times"
     stops 0
     zk_is_free "$key"
 }

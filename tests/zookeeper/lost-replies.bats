@@ -101,7 +101,9 @@ lost_once() {
             zk rules "$what:$kind@1"
             start_next --ttl 6s
             queue_length_is 2
-            [ "$kind" != ping ] || wait_until '[ "$(requests ping)" -ge 1 ]'
+            place=$(entries "$key" | sort -t- -k 7 | tail -n 1)
+            wait_until '[ "$(requests connect)" -ge 2 ]'
+            [[ $(entries "$key") == *"$place"* ]] || fail "$what $kind: it has lost its place"
             dlock release "$key" "$token"
             zk rules
             finishes 0 "$next" 180

@@ -177,6 +177,10 @@ setup() {
     token=$(jq -r .token <<<"$output")
     try renew --json --node-timeout 8s "$key" "$token"
     json_is '.valid_ms > 0 and .valid_ms <= 18000'
+    zk rules
+    take "$key-short" --ttl 1s
+    zk rules late:setData=1.5
+    refuses 69 'granted too late' acquire --token "$token" --node-timeout 8s "$key-short"
 }
 
 @test "release: a lock whose other nodes were removed by hand is free" {

@@ -90,6 +90,12 @@ nothing_is_left() {
     refuses 75 'the only slot is held by' run --slots 1 "$key" -- true
     works run --slots 3 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     prints 3
+    # One that waits has a lease, too, which is no slot.
+    start run --slots 1 --wait 60s "$key" -- true
+    wait_until '[ "$(leases | wc -l)" -eq 3 ]'
+    refuses 75 'a slot may be free, but another client has the mutex' run --slots 3 --node-timeout 1s "$key" -- true
+    kill -TERM "$bg"
+    finishes 143
     end_slot 1
     refuses 75 'the only slot is held by' run --slots 1 "$key" -- true
     works run --slots 2 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
@@ -129,6 +135,18 @@ nothing_is_left() {
     works break --force "$key/leases/slot-1"
     within 3000 finish # its next renewal comes up to 6.7 s later
     exits_76_or_killed
+    nothing_is_left
+}
+
+@test "two slots are broken at a time: both are free" {
+    take_slots 2
+    zk rules hold:multi@1
+    requests_reset
+    start break --force "$(slot_name 1)"
+    wait_until '[ "$(requests exists)" -ge 1 ]'
+    works break -N "zk://127.0.0.1:${zk_direct[0]}$chroot" --force "$(slot_name 2)"
+    zk rules
+    finishes 0
     nothing_is_left
 }
 
