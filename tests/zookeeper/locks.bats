@@ -257,6 +257,18 @@ let_go() {
     [ $(($(requests) - $(requests ping))) -le 70 ] || fail "$(requests) requests: $(tail -n 45 "$zk_dir/requests")"
 }
 
+@test "the holder goes just before a waiter watches it: it keeps its place" {
+    take "$key"
+    zk rules hold:exists@2
+    requests_reset
+    start run --wait 60s --node-timeout 15s "$key" -- true
+    wait_until '[ "$(requests getData)" -ge 1 ]'
+    dlock release -N "zk://127.0.0.1:${zk_direct[0]}$chroot" "$key" "$token"
+    zk rules
+    finishes 0
+    [ "$(requests connect)" -eq 1 ] || fail 'it began again'
+}
+
 @test "a wait that times out: 75, and it leaves the queue" {
     take "$key"
     within 4000 refuses 75 '' run --wait 1s --report report "$key" -- true

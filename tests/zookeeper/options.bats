@@ -40,12 +40,11 @@ setup() {
     start run --wait 10m "$key" -- true
     first=$bg
     queue_length_is 2
-    start run --wait 25s "$key" -- touch ran
+    start run --quiet --wait 25s "$key" -- touch ran
     queue_length_is 3
     requests_reset
     : >stop
-    within 12000 finish "$bg"
-    fails 75 'kept until .* \(--once-per\)'
+    within 12000 finishes 75 "$bg"
     [ ! -e ran ] || fail "the command was started"
     # The first one learns it by its watch.
     [ "$(requests getData)" -le 6 ] || fail "$(requests getData) looks at the holder"

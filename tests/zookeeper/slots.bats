@@ -232,6 +232,9 @@ nothing_is_left() {
 
 @test "leases with any data are counted; one that is not of dlock is shown as foreign" {
     local junk i=0
+    zk_ask 1 create "$chroot/$key/locks/x-12345-0000000000" '' # without any lease
+    refuses 75 'another client has the mutex' run --slots 2 --node-timeout 1s "$key" -- true
+    zk_ask 1 delete "$chroot/$key/locks"
     for junk in '' 'dlock 1' $'dlock 1\nslot 99999999999999999999\n' $'dlock 1\nslot 65\n' "$(printf 'x%.0s' {1..5000})"; do
         i=$((i + 1))
         zk_ask 1 create "$chroot/$key/leases/_c_00112233-4455-6677-8899-aabbccddeef$i-lease-000000000$i" "$junk"
