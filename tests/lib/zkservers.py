@@ -53,7 +53,11 @@ class Conversation:
         return None
 
     def request(self):
-        return exactly(self.conn, struct.unpack(">i", exactly(self.conn, 4))[0])
+        head = exactly(self.conn, 4)
+        if head == b"srvr":
+            self.conn.sendall(b"This ZooKeeper instance is not currently serving requests\n")
+            raise OSError
+        return exactly(self.conn, struct.unpack(">i", head)[0])
 
     def converse(self):
         request = self.request()

@@ -90,6 +90,11 @@ lies_of() {
     done
 }
 
+@test "a server that is silent, but answers as ZooKeeper does when it is asked what it is, is no other server" {
+    lie connect=nothing
+    refuses 69 'no answer in time$' run --node-timeout 1s "$key" -- true
+}
+
 @test "a server that wants its clients to authenticate, but not by digest: 77, at once" {
     lie multi=enforce-auth sync=enforce-auth closeSession=enforce-auth
     for args in "run $key -- true" "run --wait 1m $key -- true" "acquire $key" "status $key" 'status' \
