@@ -155,3 +155,13 @@ at_once=1900
     wait "$!"
     works run --shared "$key" -- true
 }
+
+@test "a reader that was served from the queue stays as long as those that it invites need" {
+    proxy_rules p1 far=0.1
+    take "$key"
+    DLOCK_NODES=$(proxy_node p1) readers_wait 1
+    works release "$key" "$token"
+    # 100 ms to hear of it, 200 ms for the lock, 400 ms for the others, 200 ms for the release.
+    within 20000 finishes 0 "${waiter[0]}"
+    at_least 700
+}
