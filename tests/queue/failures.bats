@@ -63,14 +63,18 @@ entry_ms() {
     all_served 2 1
 }
 
-@test "waiters whose connections are closed queue again" {
+@test "waiters that are unblocked, or whose connections are closed, queue again" {
+    local last
+    blocked_clients() { rcli n1 client list | sed -n 's/^id=\([0-9]*\) .* cmd=blpop .*/\1/p'; }
+    newer() { wait_until "[ \"\$(blocked_clients | awk '\$1 > $last' | wc -l)\" -eq $1 ]"; }
     take "$key" --ttl 60s
     queue_waiters 3
     last=$(rcli n1 client id)
+    rcli n1 client unblock "$(blocked_clients | head -n 1)" error
+    newer 1
+    last=$(rcli n1 client id)
     rcli n1 client kill type normal
-    # Three clients wait on newer connections.
-    wait_until '[ "$(rcli n1 client list | sed -n "s/^id=\([0-9]*\) .* cmd=blpop .*/\1/p" |
-        awk -v last="$last" "\$1 > last" | wc -l)" -eq 3 ]'
+    newer 3
     queue_length_is 3
     dlock release "$key" "$token"
     for pid in "${waiter[@]}"; do
