@@ -77,16 +77,19 @@ hang_served() {
 @test "a waiter that gives up while it asks for what it was handed passes the lock on at once" {
     take "$key"
     proxy_start p1 n1
-    DLOCK_NODES=$(proxy_node p1) queue_waiters 1 --node-timeout 10s
+    DLOCK_NODES=$(proxy_node p1) start acquire --wait 60s --node-timeout 10s "$key"
+    queue_length_is 1
+    first=$bg
     queue_waiters 1
     proxy_rules p1 hold
     dlock release "$long_window" "$key" "$token"
     wait_until "[ \"\$(rcli n1 llen '$metadata:wake')\" = 0 ] && proxy_log p1 | grep -q HOLD" # its request is on the way
     queue_length_is 1
-    kill -TERM "${waiter[0]}"
+    kill -TERM "$first"
     proxy_rules p1
-    within "$at_once" finishes 0 "${waiter[1]}"
-    finishes 143 "${waiter[0]}"
+    within "$at_once" finishes 0 "${waiter[0]}"
+    finishes 143 "$first"
+    prints ''
     [ "$(rcli n1 llen "$metadata:history")" = 3 ] || fail "expected that it was granted and released, not rolled back"
     nothing_stays "$key" n1
 }
