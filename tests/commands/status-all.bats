@@ -56,6 +56,12 @@ all_of() {
     [[ ${lines[1]} == "$key-now "*' sh' && ${lines[2]} =~ ^$key-never\ +-\ +-$ ]] || fail "$output"
 }
 
+@test "in a pattern a bracket without its end is taken as it is" {
+    dlock run "$key-[1" -- true
+    dlock run "$key-2" -- true
+    [ "$(all_of .key "$key-[*")" = "$key-[1" ] || fail "$output"
+}
+
 @test "--failed shows those whose last holder did not succeed, and is 1 then" {
     five_jobs
     gives 1 status --failed --no-headings -o key "$key*"

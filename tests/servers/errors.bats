@@ -72,6 +72,12 @@ each_is_refused() {
 @test "a reply that is cut off, one that never ends, numbers that no server may send" { each_is_refused truncated trickle lengths; }
 @test "a server that replies OK to everything grants no lock" { each_is_refused yes; }
 
+@test "a list may take longer than a node timeout if each part of it comes in time" {
+    rcli a -n 1 eval 'for i = 1, 4000 do redis.call("set", "k" .. i, "") end' 0
+    proxy_start far a far=0.3
+    works status -N "unix://$(proxy_node far)?db=1" --node-timeout 2s
+}
+
 @test "a SCAN that would never end is aborted" {
     DLOCK_NODE_TIMEOUT=10s within 8000 refuses 69 'SCAN does not end' status -N "$(bad rounds)"
 }

@@ -298,6 +298,7 @@ replace() {
     [[ $(rcli a hget "$meta" asked) == "$one "*' w1@here:1' ]]
     replace "$two" w2 0
     [ "${lines[13]}" -gt "$number" ]
+    [[ $(rcli a hget "$meta" asked) == "$one "*' w1@here:1' ]] || fail 'expected who asked first'
     replace "$two" w1 "$number"
     [ "${lines[*]}" = '-3 w2@here:1' ]
     give_back "$one"

@@ -513,3 +513,24 @@ TEST(all_slots)
 	}
 	each_ok("names in all slots");
 }
+
+/* --replicas: what grants, prolongs or marks a lock counts only where so many replicas have it. */
+TEST(replicas)
+{
+	static const enum script confirmed[] = { SCRIPT_ACQUIRE, SCRIPT_ASK, SCRIPT_FENCE, SCRIPT_HEAL, SCRIPT_RENEW,
+		SCRIPT_SHARE };
+	struct command c;
+	struct keys n;
+	size_t i, all;
+
+	keys_of("k", &n);
+	for (i = 0; i < COUNT(confirmed); i++) {
+		command_eval(&c, confirmed[i], &n, " ");
+		each(c.needs_replicas, "script %d", (int)confirmed[i]);
+	}
+	for (i = all = 0; i <= SCRIPT_UNSHARE; i++) {
+		command_eval(&c, (enum script)i, &n, " ");
+		all += c.needs_replicas;
+	}
+	ok(all == COUNT(confirmed), "replicas confirm what grants, prolongs or marks a lock, and nothing else");
+}
