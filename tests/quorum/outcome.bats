@@ -131,10 +131,12 @@ load ../lib/quorum
     DLOCK_PASSWORD=secret works acquire --node "$(node locked1)" --node "$(node locked2)" --node "$(node locked3)" "$key"
 }
 
-@test "refused by a minority: granted" {
+@test "refused by a minority: granted, and without the others 69" {
     redis_start locked1 --requirepass secret
-    DLOCK_NODES="$(node locked1) $(node n1) $(node n2)" try acquire "$key"
-    succeeds
+    DLOCK_NODES="$(node locked1) $(node n1) $(node n2)"
+    works acquire "$key"
+    redis_stop n1 n2
+    refuses 69 'no quorum: 0 of 3' acquire "$key"
 }
 
 @test "a minority whose names do not resolve costs no more than a node timeout" {

@@ -129,4 +129,8 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     returns -1 give_back "$one" 0 1 0
     # The one who broke it may have lost the reply.
     returns 1 give_back "$one" 0 1 0 1000 1 '' 'broken -' '' 'root@ops'
+    # Nor once another one has been released.
+    acquire "$two"
+    give_back "$two"
+    returns -1 give_back "$one" 0 1 0
 }
