@@ -97,7 +97,8 @@ load ../lib/scripts
     [ "$(rcli a exists "$meta:holds")" = 0 ]
     rcli a del "$key" "$meta"
     rcli a zadd "$meta:holds" "$soon" "$two.12345678" >/dev/null # of another lock
-    returns 1 heal "$one" " $one 13000 $inner 14000 $two.12345678 15000 $one 12900 junk"
+    returns 1 heal "$one" " $one 13000 $inner 40000 $two.12345678 15000 $one 12900 junk"
+    [ "$(rcli a pttl "$key")" -gt 20000 ] || fail 'expected the longest of its holds'
     has "$one"
     has "$inner"
     [ "$(rcli a zcard "$meta:holds")" = 2 ]
