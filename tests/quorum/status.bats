@@ -33,6 +33,7 @@ load ../lib/quorum
 
 @test "free on a majority: free, exit 1, whatever is left on the others" {
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
+    export DLOCK_NODE_TIMEOUT=5s
     gives 1 status --json "$key"
     json_is '.state == "free" and .owner == null and .token_hint == null'
     json_is '[.nodes[].state] == ["foreign", "foreign", "free", "free", "free"]'

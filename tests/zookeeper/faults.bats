@@ -41,7 +41,7 @@ setup() { zk_begin; }
 @test "the follower that a waiter is connected to hangs until the wait is over: its place in the queue is given up" {
     zk_roles
     DLOCK_NODES=$(zk_url "$leader") take "$key" --ttl 30s
-    DLOCK_NODES=$(zk_url "${follower[@]}") DLOCK_NODE_TIMEOUT=4s start run --wait 5s --ttl 30s "$key" -- true
+    DLOCK_NODES=$(zk_url "${follower[@]}") DLOCK_NODE_TIMEOUT=4s start run --wait 8s --ttl 30s "$key" -- true
     zk_look_at=$leader
     queue_length_is 2
     zk stop "$(server_of_last multi)"
