@@ -487,7 +487,7 @@ runs_once() {
     took_at_most 1500 "$began"
     [ "$(cat ran)" = ran ] || fail 'expected one run'
     [[ $(cat bg.*.err) == *'kept until '*' (--once-per); sh on '*'dlock break allows another run'* ]] || fail 'expected why'
-    status_is '.state == "kept" and .waiting == 0'
+    wait_until "[ \"\$(dlock status --json '$key' | jq -c '[.state, .waiting]')\" = '[\"kept\",0]' ]"
 }
 
 # --------------------------------------------------------------------- hooks
