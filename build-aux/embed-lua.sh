@@ -4,9 +4,10 @@
 # embed-lua.sh FILE.lua...
 #
 # Print each script as a C string named lua_FILE, one literal for each line of Lua.  Comments,
-# blank lines and indentation are for readers of the source: they do not travel to the server,
-# which would have to receive and hash them with each request, but for a line "--!", which is first and has flags.  A line "-- include OTHER.lua" is
-# replaced by that script.
+# blank lines and indentation are for readers of the source: they are left out, since the server
+# would have to receive and hash them with each request.  A line "--!" has flags for the server:
+# it stays, and is the first line of the string.  A line "-- include OTHER.lua" is replaced by that
+# script, without the lines that begin with "--".
 
 set -eu
 

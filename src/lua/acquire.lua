@@ -19,20 +19,21 @@
 -- HANDOFF is the handoff token, the released token that the caller received from the wake list: if KEY still holds it,
 -- and it was released on this node, too, TOKEN replaces it.
 -- WAITER is the name of a caller that waits if it is refused: it is recorded for WAIT_MS, so that a release hands the
--- lock over, and gets a ticket, unless it passes the TICKET that it has.
+-- lock over, and gets a ticket, unless it passes the TICKET that it has.  If WAIT_MS is 0, it is not recorded: it waits
+-- for a slot (slots.lua), or only replaces.
 -- HISTORY is how many holders the history keeps, this one included (history.lua); 0 adds nothing to it.  WAITED_MS is
 -- how long the caller has waited.
 -- MOST, if it is not 0: a WAITER that comes when so many wait already is not recorded.
 -- REPLACE is given by a caller that replaces the holder: if it is refused, the holder is asked to end, as by ask.lua.
--- The newest of several such callers wins.  Each has a number, REPLACE, which is 0 at first; a node that has none for it
--- makes one that is greater than those before.  A caller whose number is less than that of another one gets {-3, owner
--- of that one}, and nothing is changed; but in exchange for a handoff token it is granted, by {1, fence, owner of that
--- one}, since its release wakes the next waiter.  -1: the caller does not wait; it counts only if it is granted.
+-- The newest of several such callers wins.  Each has a number, REPLACE, which is 0 at first: the node then gives it one
+-- that is greater than those before.  If the number of another caller is greater, this one gets {-3, owner of the other},
+-- and nothing is changed.  In exchange for a handoff token it is granted nevertheless, by {1, fence, owner of the other},
+-- since its release wakes the next waiter.  REPLACE -1: the caller does not wait, and gets a number only with the lock.
 -- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
 -- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
--- type of the key, ticket, waiters before it, kept}, and the number of a caller that replaces.  If readers share the lock,
--- that number is 0 for other callers, and the number of holds follows.  The values from owner on are empty if the holder
--- is not dlock.  The ticket is minus the number of waiters if WAITER was not recorded because of MOST.
+-- type of the key, ticket, waiters before it, kept}.  With REPLACE the number of the caller follows.  If readers share
+-- the lock, this number, which is 0 without REPLACE, and the number of holds follow.  The values from owner on are empty
+-- if the holder is not dlock.  The ticket is minus the number of waiters if WAITER was not recorded because of MOST.
 -- kept is "MS_AGO OPTION" if the command has ended that long ago, and the lock is kept by this option; else "".
 local HOUR, HALF_HOUR, MONTH = 3600000, 1800000000, 2592000000
 local key, meta, holds, wake, waiting, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -160,8 +161,8 @@ local function count_waiters()
   return tonumber(redis.pcall('ZCOUNT', waiting, stamp, '+inf')) or 0
 end
 
--- How many wait before this one, at most.  If some have given up, the tickets of the others tell, see history.lua; of very
--- many they are not read.
+-- How many wait before this one, at most.  If some have given up, the tickets of the others tell, see history.lua; if
+-- very many wait, these are not read.
 local function count_before(waiters)
   local before, found = math.max(ticket - served - 1, 0), {}
   last = math.max(tonumber(last or 0) or 0, ticket)

@@ -6,7 +6,8 @@
 --   redis-cli --eval ask.lua KEY {KEY}:dlock , TOKEN OWNER
 --
 -- OWNER is who asks.  The first one who asks stays recorded.
--- Returns 1 if TOKEN holds KEY, and is marked now; 0 if another token holds it, or TOKEN was released; -1 if it is free.
+-- Returns 1 if TOKEN holds KEY, and is marked now; 0 if another token holds it, or TOKEN was released; -1 if KEY is
+-- free.
 local HOUR = 3600000
 local key, meta, token = KEYS[1], KEYS[2], ARGV[1]
 local holder = redis.pcall('GET', key)

@@ -11,8 +11,8 @@
 --
 --   token, end, outcome, exit status (or minus the signal), then the time of the last success, the time of the last
 --   command and the exit status of its dlock run, as of the end of this entry, then start, milliseconds waited, fence,
---   length of the owner, length of the label; then the owner, the label, and who broke the lock or asked its holder to end, without
---   blanks between them
+--   length of the owner, length of the label; then the owner, the label, and who broke the lock or asked its holder to
+--   end, without blanks between them
 --
 -- Times are milliseconds of the day of this server, "-" is unknown.  The last success and the last command are in every
 -- entry, so that they outlive the entries of their own.

@@ -2,8 +2,8 @@
 --!df flags=allow-undeclared-keys
 -- The line above is for Dragonfly: the lists have the names of the waiters, which the caller does not know.
 --
--- Invite the readers that wait for the lock KEYS[1], if it is shared: each that no writer is before gets a word on the list
--- by which it leaves the queue, and tries at once.  It keeps its place.
+-- Invite readers that wait for the lock KEYS[1], if it is shared: each one that waits before all writers gets a word on
+-- the list by which it leaves the queue, and tries at once.  It keeps its place.
 --
 --   redis-cli --eval invite.lua KEY {KEY}:dlock {KEY}:dlock:waiting ,
 --

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- Read how many locks ended last, without changing anything.  In a Cluster they must be in one slot.
+-- Read how each of many locks ended last, without changing anything.  In a Cluster they must be in one slot.
 --
 --   redis-cli --eval last.lua KEY {KEY}:dlock:history KEY-2 {KEY-2}:dlock:history ... ,
 --
--- Returns {now, then for each lock: its newest entry, see history.lua, "" if it has none; or 0 if this is not enough, since
--- KEY exists, or the entry was never completed}.
+-- Returns {now, and a value for each lock}: its newest entry, see history.lua, or "" if it has none.  The value is 0 if
+-- this is not enough, since KEY exists, or the entry was never completed.
 local time = redis.call('TIME')
 local found = {time[1] * 1000 + math.floor(time[2] / 1000)}
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --!df flags=allow-undeclared-keys
--- The line above is for Dragonfly: the lists on which waiters are told that a lock is kept have the names of the waiters, which
--- the caller does not know.  All other keys are in KEYS.
+-- The line above is for Dragonfly: the lists on which waiters are told that a lock is kept have the names of the
+-- waiters, which the caller does not know.  All other keys are in KEYS.
 --
 -- Release the lock KEYS[1], if TOKEN holds it, in one step.  If nobody waits, the key is deleted.  If somebody waits,
 -- the key keeps the token for the window.  The token is then the handoff token, and is pushed to the wake list for
@@ -22,7 +22,7 @@
 -- request of the caller, KEY is reserved for the caller, and nobody else would take it.
 -- OUTCOME is recorded in the history (history.lua): a word, and the exit status of the command, or - without one.
 -- KEPT_BY is the option that asks for KEEP_MS, for those who find the lock kept.
--- BY is the owner who broke the lock, if OUTCOME is "broken", or who asked its holder to end, which is recorded; else "".
+-- BY is the owner who broke the lock (OUTCOME is then "broken"), or who asked its holder to end ("asked"); else "".
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another token holds it, -1 if it is free or this hold
 -- had ended already.
 local HOUR, REMEMBERED = 3600000, 600000

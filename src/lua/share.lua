@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- Acquire the lock KEYS[1] for a reader, whose token is marked: its last character is B, R, h or x.  This is acquire.lua.
--- A reader that is refused by a shared lock, whose token is marked, may enter it (renew.lua), unless a writer is before it.
+-- Acquire the lock KEYS[1] for a reader, whose token is marked: its last character is B, R, h or x.  A reader that is
+-- refused by a shared lock, whose token is marked, may enter it (renew.lua), unless a writer waits before it.
 --
 --   redis-cli --eval share.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting \
 --       {KEY}:dlock:history , \
 --       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE HANDOFF WAITER WAIT_MS TICKET WAITED_MS HISTORY MOST
 --
--- All of them are those of acquire.lua, which embed-lua.sh puts in its place below.
--- Returns what acquire.lua returns.  If another reader holds KEY, the value before the number of holds is the number of
--- waiters with an unmarked name, the writers, whose tickets are before the caller's, or of all if it has none.
+-- The keys and arguments are those of acquire.lua, without REPLACE; embed-lua.sh includes it below.
+-- Returns what acquire.lua returns.  If readers hold KEY, the value before the number of holds is the number of writers
+-- before the caller: of the waiters with an unmarked name and an earlier ticket, or with any if the caller has none.  If
+-- very many wait, it is 1.
 local MOST, TICKETS = 1000, 2048
 
 local function acquire()

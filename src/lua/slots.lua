@@ -3,13 +3,14 @@
 -- Look at the slots of a KEY, and add an entry for the caller to their common set of waiters, in one step: the entry is
 -- added only where all slots are held, so each of their releases here comes later, and sees it.
 --
---   redis-cli --eval slots.lua {KEY}:slots:dlock:waiting {KEY}:slot-1 {KEY}:slot-1:dlock {KEY}:slot-2 ... , WAITER WAIT_MS MOST
+--   redis-cli --eval slots.lua {KEY}:slots:dlock:waiting {KEY}:slot-1 {KEY}:slot-1:dlock {KEY}:slot-2 ... , \
+--       WAITER WAIT_MS MOST
 --
 -- WAITER is the name of a caller that waits, recorded for WAIT_MS; "" for one that only looks.  MOST: see acquire.lua.
 -- Returns, for each slot, what acquire.lua returns for a lock that is held: {0, token of the holder, ms left, handed
--- over?, owner, label, ms held, fence, waiting, type of the key, ticket, before, kept}.  The type is "none" if the slot is
--- free.  There are no tickets: it is 0, or minus the number of waiters as by acquire.lua, and those who wait for longer are
--- before this one, which is 0 if there are very many.
+-- over?, owner, label, ms held, fence, waiting, type of the key, ticket, before, kept}.  The type is "none" if the slot
+-- is free.  Waiters for slots have no tickets: ticket is 0, or minus the number of waiters if WAITER was not recorded
+-- because of MOST.  before is the number of those who have waited for longer than WAITER; 0 if very many wait.
 local waiting, waiter, wait, most = KEYS[1], ARGV[1] or '', tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -2,14 +2,14 @@
 --!df flags=allow-undeclared-keys
 -- The line above is that of release.lua.
 --
--- Undo a failed attempt of a reader.  Others may have entered the lock KEYS[1] before the reader knew that it has it: then
--- only its hold ends, and the last one hands over (release.lua).  Otherwise KEY is deleted, as by undo.lua.
+-- Undo a failed attempt of a reader.  Others may have entered the lock KEYS[1] before the reader knew that it has it:
+-- then only its hold ends, and the last one hands over (release.lua).  Otherwise KEY is deleted, as by undo.lua.
 --
 --   redis-cli --eval unshare.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting \
 --       {KEY}:dlock:history , \
 --       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS
 --
--- All of them are those of release.lua, which embed-lua.sh puts in its place below.
+-- The keys and arguments are those of release.lua, which embed-lua.sh includes below.
 -- Returns 0 if TOKEN does not hold the lock, or what release.lua or undo.lua returns.
 local key, meta, holds, list, token = KEYS[1], KEYS[2], KEYS[3], KEYS[6], ARGV[1]
 
