@@ -20,13 +20,16 @@ struct names {
 /* Add a copy.  False: out of memory. */
 bool names_add(struct names *, const char *name);
 
-/* The same with more behind its NUL, of so many bytes with both. */
+/* Add a copy of so many bytes: the name, its NUL, and what is behind that.  False: out of memory. */
 bool names_add_more(struct names *, const char *name, size_t size);
 
-/* Sort by bytes, and drop doubles. */
+/* Sort by bytes, and drop doubles.  Of equal names any one stays, with what is behind it. */
 void names_sort(struct names *);
 
-/* Free the memory of doubles that were dropped, and what is behind the names.  False: out of memory, all is as before. */
+/*
+ * Free the memory of doubles that were dropped, and what names_add_more() has put behind the names.  False: out of
+ * memory, and all is as before.
+ */
 bool names_shrink(struct names *);
 
 void names_free(struct names *);

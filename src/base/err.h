@@ -24,8 +24,8 @@ enum status {
 	ST_MAX_RUN = 124,
 	ST_NOT_EXECUTABLE = 126,
 	ST_NOT_FOUND = 127,
-	ST_ASKED = 256 +
-	    ST_LOST, /* somebody asked for the lock, and the command was ended; for others the same as ST_LOST */
+	/* Somebody asked the holder to end, and so its command was ended.  The exit status is that of ST_LOST. */
+	ST_ASKED = 256 + ST_LOST,
 	ST_INTERRUPTED = 128 /* by a signal, or by the owner of the thread; never an exit status itself */
 };
 

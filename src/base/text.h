@@ -45,7 +45,9 @@ size_t text_fitting(const char *shown, size_t columns, size_t *taken);
 bool text_begins_as(const char *text, size_t length, const char *shape);
 
 /*
- * Remember a password or a token of this process, at most SECRETS_MAX of either; then the oldest is forgotten. */
+ * Remember a password or a token of this process, at most SECRETS_MAX of either; then the oldest is forgotten.
+ * Other threads may show text meanwhile.
+ */
 enum secret {
 	SECRET_PASSWORD,
 	SECRET_TOKEN

@@ -458,7 +458,7 @@ watch(struct display *d, struct err *err)
 
 /* -- The commands ----------------------------------------------------------- */
 
-/* Options that ask for different output, or for operands. */
+/* Refuse options that contradict each other, and those that lack a KEY or do not accept a PATTERN. */
 static enum status
 check_status(const struct invocation *inv, struct err *err)
 {

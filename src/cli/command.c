@@ -315,7 +315,7 @@ offer_commands(void)
 		printf("%s\t%s\n", commands[i].name, commands[i].summary);
 }
 
-/* Offer the keys of the existing locks, for history of all that have one: dlock status prints them, in a second at most. */
+/* Offer the keys of locks that are held, for history of all that have one: what dlock status prints within a second. */
 static void
 offer_keys(struct completion *c)
 {
@@ -332,7 +332,10 @@ offer_keys(struct completion *c)
 	(void)execv("/proc/self/exe", argv);
 }
 
-/* Look at the words before the cursor, and keep the options that select the locks.  False: it is behind the first word of COMMAND, which has this index. */
+/*
+ * Look at the words before the cursor, and keep the options that select the locks.  False: it is behind the first word
+ * of COMMAND, which has this index.
+ */
 static bool
 look_before(struct completion *c, char *const *words, int *command)
 {

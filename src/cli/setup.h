@@ -51,8 +51,8 @@ enum status setup_acquire(const struct invocation *, const char *full_key, char 
 
 /*
  * Refuse what would wait for the end of this process itself: one more slot, if it has all of them, or to be alone, if it
- * holds the lock shared.  The servers say whether it still does.  ST_OK: it may be acquired.  Otherwise ST_USAGE, or see
- * renew() of the service.
+ * holds the lock shared.  The servers say whether it still does.  ST_OK: it may be acquired.  Otherwise ST_USAGE, or a
+ * failure of renew() of the service.
  */
 enum status setup_nesting(const struct invocation *, struct backend *, const struct acquire_args *, struct err *);
 

@@ -75,8 +75,8 @@ struct acquire_args {
 	size_t prefix_length;
 	char *slot_key; /* KEY_MAX + 1 bytes */
 
-	bool
-	    shared; /* with other readers: a lock that is shared is entered, unless a writer is before; not with slots */
+	/* With other readers: a lock that is shared is entered, unless a writer waits before us.  Not with slots. */
+	bool shared;
 
 	/*
 	 * Ask the holder to end, as ask() does, if the lock is refused.  Of several clients that do so the newest wins; the
@@ -84,7 +84,7 @@ struct acquire_args {
 	 */
 	bool replace;
 
-	int history; /* how many earlier holders the history of the lock keeps; 0: this one is not added to it */
+	int history; /* how many holders the history of the lock keeps, this one included; 0: it is not added */
 
 	int max_waiters; /* if so many wait already, this one is refused at once, ST_HELD; 0: any number */
 

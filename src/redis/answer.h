@@ -41,7 +41,10 @@ struct attempt_answer answer_acquire(const struct result *, const struct acquire
 /* Parse what acquire.lua, inspect.lua and slots.lua return for a lock that is held.  False: it is malformed. */
 bool answer_holder(const struct reply *, struct holder *);
 
-/* The number of waiters before the caller, in the same list; and that of all if the caller may not wait, otherwise 0. */
+/*
+ * From the list that answer_holder() reads: the number of waiters before the caller; and the number of all waiters if
+ * the caller may not wait because of --max-waiters, otherwise 0.
+ */
 int64_t answer_before(const struct reply *);
 int64_t answer_crowd(const struct reply *);
 

@@ -114,9 +114,14 @@ void command_begin(struct command *, const char *format, ...) __attribute__((for
 void command_eval(struct command *, enum script, const struct keys *, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Likewise SCRIPT_SLOTS, with the keys of so many slots, and SCRIPT_LAST, with those of so many locks. */
+/*
+ * Begin an EVAL of SCRIPT_SLOTS with the keys of so many slots, or of SCRIPT_LAST with those of so many locks.  The
+ * arguments are to be added.
+ */
 void command_slots(struct command *, const struct keys *, int count);
 void command_last(struct command *, const struct keys *, int count);
+
+/* Add an argument. */
 void command_add(struct command *, const char *string);
 void command_add_number(struct command *, int64_t);
 

@@ -100,7 +100,7 @@ struct waitqueue {
 	struct keys *names;	       /* of the lock, or of each slot; the first has the name of LEAVE */
 	int lists;		       /* how many locks */
 	int list;		       /* that of the handoff token */
-	char waiter[WAITER_NAME_SIZE]; /* our name among the waiters, "" if we do not wait */
+	char waiter[WAITER_NAME_SIZE]; /* our name among the waiters; "": we neither wait nor replace the holder */
 	char handoff[TOKEN_SIZE];      /* "" until one is received */
 	int from;		       /* the node that sent it */
 	int node;		       /* the node where we are blocked; valid while `blocked` */

@@ -24,8 +24,8 @@ enum policy_order {
 struct policy {
 	/* set by the caller, once */
 	int64_t margin_us; /* from the first signal to the end of the lease */
-	int64_t
-	    kill_after_us; /* from the first signal to SIGKILL while the lock is held; 0: no SIGKILL, as in timeout(1) */
+	/* From the first signal to SIGKILL while the lock is held; 0: no SIGKILL, as in timeout(1). */
+	int64_t kill_after_us;
 	int64_t max_run_at_us; /* CLOCK_NEVER: no limit */
 	bool only_warn;
 	bool no_kill; /* the first signal only */

@@ -36,16 +36,16 @@ struct supervision {
 	struct backend *backend;
 	const struct lease *lease;
 	char *const *argv;
-	const struct keeping
-	    *keeping;		  /* NULL: a command is started; otherwise argv, foreground and the like are unused */
+	/* NULL: a command is started; otherwise argv, foreground and the like are unused. */
+	const struct keeping *keeping;
 	char *const *environment; /* NULL: that of dlock */
 	const char *shown_key;	  /* for messages */
 	bool foreground;	  /* the command stays in the process group of dlock */
-	int first_signal;	  /* for --max-run and a lost lock */
-	int64_t
-	    kill_after_us;  /* from first_signal to SIGKILL; 0: never while the lock is held, at once for a lost lock */
-	bool no_kill;	    /* never send SIGKILL */
-	int64_t max_run_us; /* 0: no limit */
+	int first_signal;	  /* for --max-run, a lost lock, and a holder that is asked to end */
+	/* From first_signal to SIGKILL; 0: never while the lock is held, at once for a lost lock. */
+	int64_t kill_after_us;
+	bool no_kill;		    /* never send SIGKILL */
+	int64_t max_run_us;	    /* 0: no limit */
 	int64_t min_hold_us;	    /* the lock is kept so long, however the command ends; 0: none */
 	int64_t once_per_us;	    /* the same, only if the command succeeds: exit status 0, in time; 0: none */
 	bool records;		    /* the history gets how it ended */

@@ -43,11 +43,11 @@ void leases_number(struct leases *);
 /* The slot for the lease whose name begins so; 0: all numbers are named. */
 int leases_choose(const struct leases *, const char *own);
 
-/* The same with a queue that is asked for: how many hold a slot, and the one whose lease ends first, if it is not NULL. */
+/* Ask for the leases of a KEY: how many hold a slot, and the holder whose lease ends first. */
 struct slots_summary {
 	int held;
-	bool all_kept; /* after their commands */
-	struct holder first;
+	bool all_kept;	     /* after their commands */
+	struct holder first; /* LOCK_FREE: nobody holds a slot */
 };
 enum zk_code slots_ask(struct session *, const char *path, struct slots_summary *, const struct wait *);
 
