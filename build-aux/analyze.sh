@@ -43,7 +43,8 @@ for tool in gcc tidy; do
     find src -name '*.c' | sort | xargs -P "$(nproc)" -I {} sh "$0" --$tool {} "$@" || status=1
 done
 
-# Not asked for: variableScope (variables stand at the top of a function), missingIncludeSystem (it knows the libraries).
+# Not asked for: variableScope (variables stand at the top of a function), missingIncludeSystem (it knows the
+# libraries).
 # What it finds and isn't there:
 # - doctor.c: the members of a struct that is declared within another one count as unused;
 # - cmd_look.c, signals.c: raise() counts as a function that never returns.

@@ -3,10 +3,10 @@
 #
 # install-packages.sh
 #
-# Install what is missing to build and test dlock, with the system's package manager: apt, dnf or apk.  ./bootstrap calls
-# it.  It prints the names of the packages that it installed, so nothing where nothing was missing; messages go to
-# standard error.  What is still missing afterwards is a message, not a failure: dlock can be built without what only its
-# tests need.
+# Install what is missing to build and test dlock, with the system's package manager: apt, dnf or apk.  ./bootstrap
+# calls it.  It prints the names of the packages that it installed, so nothing where nothing was missing; messages go to
+# standard error.  What is still missing afterwards is a message, not a failure: dlock can be built without what only
+# its tests need.
 
 set -eu
 # The system's own tools, which a user or cron may not have there.

@@ -3,7 +3,8 @@
 #
 # skipped.sh LOG...
 #
-# Say at the end of "make check", before its count, how many tests were skipped for which reason, and which packages of Debian would run them.
+# Say at the end of "make check", before its count, how many tests were skipped for which reason, and which packages of
+# Debian would run them.
 # LOG is the log of a test file.  Where nothing was skipped, nothing is printed.
 
 set -eu

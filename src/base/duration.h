@@ -21,7 +21,9 @@ bool duration_parse(const char *text, int64_t *ms);
 /* Format a duration for messages: "840ms", "24.3s", "5m10s", "3h02m", "2d04h"; "forever". */
 void duration_show(int64_t ms, char *text, size_t size);
 
-/* A time of day for people, in the local time zone: "12:05:10", with the date if that is not today's.  Returns `shown`. */
+/*
+ * A time of day for people, in the local time zone: "12:05:10", with the date if that is not today's.  Returns `shown`.
+ */
 enum {
 	TIME_SIZE = 24
 };

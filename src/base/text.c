@@ -88,7 +88,9 @@ text_utf8(const char *bytes, size_t length)
 {
 	unsigned long code = 0;
 	const size_t n = text_character(bytes, length, &code);
-	/* Control characters, and those that change the writing direction or start a new line: they could forge output. */
+	/*
+	 * Control characters, and those that change the writing direction or start a new line: they could forge output.
+	 */
 	const bool misleads = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
 	    code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 

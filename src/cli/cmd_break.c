@@ -68,8 +68,8 @@ describe(struct text *text, const struct record *r, const struct holder *h, bool
 /* -- The question ----------------------------------------------------------- */
 
 /*
- * Show the holders and ask, on the terminal itself, even if standard output is redirected.  "y" and "yes" are ST_OK; anything
- * else is not, nor is the end of file.
+ * Show the holders and ask, on the terminal itself, even if standard output is redirected.  "y" and "yes" are ST_OK;
+ * anything else is not, nor is the end of file.
  */
 static enum status
 ask(const char *key, const struct record *r, struct err *err)
@@ -157,8 +157,8 @@ check_asked(const struct record *r, const char **outcome, struct err *err)
 }
 
 /*
- * Ask the holder to end, and wait until it has: then its command has ended, or its lease.  The request is repeated, since a
- * node may have lost it, and its reply says whether the holder is still there.
+ * Ask the holder to end, and wait until it has: then its command has ended, or its lease.  The request is repeated,
+ * since a node may have lost it, and its reply says whether the holder is still there.
  */
 static enum status
 ask_to_end(const struct invocation *inv, struct backend *backend, const struct record *r, struct err *err)

@@ -357,7 +357,10 @@ has_failed(enum status status)
 	return status != ST_OK && status != ST_NO && status != ST_INTERRUPTED;
 }
 
-/* On a terminal it begins with the current time and the interval.  Elsewhere an empty line is before each but the first. */
+/*
+ * On a terminal it begins with the current time and the interval.  Elsewhere an empty line is before each but the
+ * first.
+ */
 static enum status
 show_frame(struct display *d, bool first, struct err *err)
 {
@@ -414,8 +417,8 @@ wait_for_frame(struct display *d)
 }
 
 /*
- * Repeat until a signal arrives: ^C ends it.  A failure of the first frame is final; a later one may pass.  On a terminal
- * frames are on the alternate screen, so that the original one is restored at the end.
+ * Repeat until a signal arrives: ^C ends it.  A failure of the first frame is final; a later one may pass.  On a
+ * terminal frames are on the alternate screen, so that the original one is restored at the end.
  */
 static enum status
 watch(struct display *d, struct err *err)

@@ -71,8 +71,8 @@ cut(const char *line, struct line *w)
 }
 
 /*
- * The words behind a wrapper and its options; NULL: it is none, or what it runs is not a word of its own.  An option takes
- * the next word if it is among the letters with an argument, and is the last one of its word.
+ * The words behind a wrapper and its options; NULL: it is none, or what it runs is not a word of its own.  An option
+ * takes the next word if it is among the letters with an argument, and is the last one of its word.
  */
 static char *const *
 behind_wrapper(char *const *word)
@@ -317,7 +317,9 @@ cmd_run(struct invocation *inv, struct err *err)
 	if (r->acquired)
 		status = acquisition_supervise(&r->acquisition, inv, &plan, &r->end, err);
 	report(r, status);
-	/* dlock exits as the command did, unless it ended it; after --max-run with 137 if it was killed, as timeout(1). */
+	/*
+	 * dlock exits as the command did, unless it ended it; after --max-run with 137 if it was killed, as timeout(1).
+	 */
 	code = end_of(r->end.status);
 	if (status == ST_OK || (status == ST_MAX_RUN && code == -SIGKILL))
 		inv->exit_status = code < 0 ? 128 - code : code;

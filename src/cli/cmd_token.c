@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands about a lock whose token its holder keeps: acquire, renew and release.  With --keep it is a process in the
- * background, the keeper, that holds the lock for as long as another process lives.
+ * The commands about a lock whose token its holder keeps: acquire, renew and release.  With --keep it is a process in
+ * the background, the keeper, that holds the lock for as long as another process lives.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,8 +55,8 @@ print_refusal(const struct invocation *inv, const struct acquisition *a, enum st
 }
 
 /*
- * Print variables, each value as one word in a form that sh and fish read alike: whichever of them evaluates it, no part of it
- * is a command.  In '...' they differ about \ and ', which therefore stand outside of quotes, behind a \.
+ * Print variables, each value as one word in a form that sh and fish read alike: whichever of them evaluates it, no
+ * part of it is a command.  In '...' they differ about \ and ', which therefore stand outside of quotes, behind a \.
  */
 static enum status
 print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
@@ -131,7 +131,8 @@ struct keeper {
  * The keeper must know of a release before the next renewal: by then others may have had the lock, and the service no
  * longer knows how it ended.  It listens on an abstract unix socket.  The process that releases sends the token, waits
  * until the keeper renews no more, releases the lock, and sends another message if that succeeded; otherwise the
- * connection ends, and the keeper goes on.  The name is a short hash of the token, so that it does not reveal the token.
+ * connection ends, and the keeper goes on.  The name is a short hash of the token, so that it does not reveal the
+ * token.
  */
 static socklen_t
 name_socket(const char *token, struct sockaddr_un *name)
@@ -353,8 +354,8 @@ await_keeper(struct invocation *inv, pid_t keeper, int fd, struct err *err)
 }
 
 /*
- * Start the keeper.  Returns twice: in it with caller_fd set; and in this process when the keeper has printed the lock, or
- * with the exit status of a failure that it has reported (see exit_status of the invocation).
+ * Start the keeper.  Returns twice: in it with caller_fd set; and in this process when the keeper has printed the lock,
+ * or with the exit status of a failure that it has reported (see exit_status of the invocation).
  */
 static enum status
 start_keeper(struct keeper *k, struct err *err)

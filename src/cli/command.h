@@ -37,7 +37,8 @@ struct command {
 	int least, most; /* operands; most < 0: no limit */
 	/*
 	 * Err has a message, or is empty if it has been reported.  It is the exit status, unless
-	 * exit_status is set; ST_HELD is replaced by --conflict-exit-code, and for ST_INTERRUPTED dlock dies of died_of.
+	 * exit_status is set; ST_HELD is replaced by --conflict-exit-code, and for ST_INTERRUPTED dlock dies of
+	 * died_of.
 	 */
 	enum status (*run)(struct invocation *, struct err *);
 	const char *details; /* a part of the help: whole lines */
@@ -55,9 +56,9 @@ enum status command_unknown(const char *name, struct err *);
 enum status cmd_run(struct invocation *, struct err *);
 
 /*
- * The default label of a lock: the base name of the command, without what precedes it: NAME=VALUE, wrappers such as nice
- * or sudo with their options, and an inner `dlock run`.  "" unless it is a single word of letters, digits and _ . / + -:
- * everybody can read a label, and anything else may be a password.  `shell`: argv[0] is a line for sh -c.
+ * The default label of a lock: the base name of the command, without what precedes it: NAME=VALUE, wrappers such as
+ * nice or sudo with their options, and an inner `dlock run`.  "" unless it is a single word of letters, digits and
+ * _ . / + -: everybody can read a label, and anything else may be a password.  `shell`: argv[0] is a line for sh -c.
  */
 void cmd_run_label(char *const *argv, bool shell, char label[LABEL_MAX + 1]);
 
@@ -77,8 +78,9 @@ enum status cmd_config(struct invocation *, struct err *);
 enum status cmd_help(struct invocation *, struct err *);
 
 /*
- * What a shell offers at the cursor, for the scripts in completions: `dlock --complete N WORD...` with all words of the line
- * behind dlock, of which the Nth, from 0 on, ends at the cursor.  The first line that is printed says what follows:
+ * What a shell offers at the cursor, for the scripts in completions: `dlock --complete N WORD...` with all words of the
+ * line behind dlock, of which the Nth, from 0 on, ends at the cursor.  The first line that is printed says what
+ * follows:
  *
  *	options, commands	lines of a word, a tab, and what it means
  *	values, keys		lines of a word

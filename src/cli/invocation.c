@@ -205,7 +205,10 @@ hide(struct invocation *inv, char *word, bool token)
 	return copy;
 }
 
-/* The first error counts.  It does not end the loop: messages name KEY, and a failed --export prints something for eval. */
+/*
+ * The first error counts.  It does not end the loop: messages name KEY, and a failed --export prints something for
+ * eval.
+ */
 static enum status
 read_words(struct invocation *inv, char **argv, struct err *err)
 {
@@ -246,8 +249,8 @@ read_words(struct invocation *inv, char **argv, struct err *err)
 /* -- Precedence of options -------------------------------------------------- */
 
 /*
- * The options of the line must be those of the command, wherever it stands among them.  --no-wait sets --wait, too, and is
- * behind it in the table.
+ * The options of the line must be those of the command, wherever it stands among them.  --no-wait sets --wait, too, and
+ * is behind it in the table.
  */
 static enum status
 check_accepted(const struct invocation *inv, struct err *err)

@@ -8,9 +8,10 @@
 #include "base/err.h"
 
 /*
- * Rows of cells that fit a terminal.  If they are too wide, columns are dropped, in the order of their ranks; if that is
- * not enough, texts are shortened in the middle; and if that is not enough either, the last columns are dropped.  No
- * column is cut off.  Texts of a column that differ still differ when they are shortened, and so do the hosts of owners.
+ * Rows of cells that fit a terminal.  If they are too wide, columns are dropped, in the order of their ranks; if that
+ * is not enough, texts are shortened in the middle; and if that is not enough either, the last columns are dropped.  No
+ * column is cut off.  Texts of a column that differ still differ when they are shortened, and so do the hosts of
+ * owners.
  *
  * LAYOUT_ROWS rows at a time are kept, fitted and printed, so that memory does not grow with the table.
  */
@@ -48,8 +49,8 @@ struct layout {
 };
 
 /*
- * Add the next cell of a row, escaped; "" is shown as "-" except in a sentence.  `colour` is an escape sequence, which is
- * not copied, or "".  ST_SYSTEM: out of memory.
+ * Add the next cell of a row, escaped; "" is shown as "-" except in a sentence.  `colour` is an escape sequence, which
+ * is not copied, or "".  ST_SYSTEM: out of memory.
  */
 enum status layout_add(struct layout *, const char *text, const char *colour, struct err *);
 

@@ -370,7 +370,10 @@ options_from_environment(struct options *o, char *buffer, struct err *err)
 		if (spec->kind == OPTION_NODE) {
 			(void)stpcpy(buffer, value);
 			node = strtok_r(buffer, " \t\n", &rest);
-			/* It is perhaps of another variable that is missing; the default would be a lock on this host only. */
+			/*
+			 * It is perhaps of another variable that is missing; the default would be a lock on this host
+			 * only.
+			 */
 			if (node == NULL)
 				status = err_set(err, ST_USAGE, "%s is set, but names no node; name one, or unset it",
 				    spec->environment);
@@ -390,8 +393,8 @@ options_from_environment(struct options *o, char *buffer, struct err *err)
 /* -- The configuration file ------------------------------------------------- */
 
 /*
- * Split "name value" in place; in a quoted value, \" and \\ are decoded.  *value is NULL if there is none.  False: the quote
- * is not closed, or text follows it.
+ * Split "name value" in place; in a quoted value, \" and \\ are decoded.  *value is NULL if there is none.  False: the
+ * quote is not closed, or text follows it.
  */
 static bool
 split_line(char *line, char **name, char **value)

@@ -170,8 +170,8 @@ bool option_needs_value(const struct option_spec *);
 
 /*
  * Set an option; `value` is NULL if there is none, and may be "0" of a flag.  A value of a source that takes precedence
- * stays.  A node is added to those of the same source, and replaces those of another one.  ST_USAGE: the value is invalid;
- * the message names the option: "--ttl", "DLOCK_TTL", or "ttl" of a file.
+ * stays.  A node is added to those of the same source, and replaces those of another one.  ST_USAGE: the value is
+ * invalid; the message names the option: "--ttl", "DLOCK_TTL", or "ttl" of a file.
  */
 enum status option_set(struct options *, const struct option_spec *, const char *value, struct err *);
 
@@ -192,9 +192,9 @@ struct config_file {
 
 /*
  * Read the file `path`.  If it is NULL, read /etc/dlock/config and then $XDG_CONFIG_HOME/dlock/config ($HOME/.config if
- * that is unset), whose options replace those of the first; it is not an error if one is missing.  The options point into
- * the files, which are zeroed by the caller and outlive them.  ST_CONFIG: the message names file and line.  *warning is
- * set for a password in a world-readable file.
+ * that is unset), whose options replace those of the first; it is not an error if one is missing.  The options point
+ * into the files, which are zeroed by the caller and outlive them.  ST_CONFIG: the message names file and line.
+ * *warning is set for a password in a world-readable file.
  */
 enum status config_read(const char *path, struct options *, struct config_file[2], struct err *warning, struct err *);
 

@@ -43,16 +43,16 @@ int64_t setup_node_timeout_ms(const struct options *);
 int64_t setup_guard_ms(const struct options *);
 
 /*
- * The arguments of an acquisition: owner, label, lease, wait, and the holds that the caller has already, from --token or
- * from the environment of an outer run.  `owner` is memory that they point into.  ST_USAGE for a malformed --token.
+ * The arguments of an acquisition: owner, label, lease, wait, and the holds that the caller has already, from --token
+ * or from the environment of an outer run.  `owner` is memory that they point into.  ST_USAGE for a malformed --token.
  */
 enum status setup_acquire(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1],
     struct acquire_args *, struct err *);
 
 /*
- * Refuse what would wait for the end of this process itself: one more slot, if it has all of them, or to be alone, if it
- * holds the lock shared.  The servers say whether it still does.  ST_OK: it may be acquired.  Otherwise ST_USAGE, or a
- * failure of renew() of the service.
+ * Refuse what would wait for the end of this process itself: one more slot, if it has all of them, or to be alone, if
+ * it holds the lock shared.  The servers say whether it still does.  ST_OK: it may be acquired.  Otherwise ST_USAGE, or
+ * a failure of renew() of the service.
  */
 enum status setup_nesting(const struct invocation *, struct backend *, const struct acquire_args *, struct err *);
 
@@ -78,9 +78,10 @@ void setup_blame_key(const struct invocation *, enum status, struct err *);
  * The variables that describe locks to commands: those that are held by each `dlock run` around this process, and those
  * for the command of one more.
  *
- * DLOCK_KEY, DLOCK_SLOT (of a slot, else that of an outer lock), DLOCK_TOKEN, DLOCK_FENCE and DLOCK_TTL_MS describe the innermost lock, DLOCK_HOLDS all of them: KEY=TOKEN=FENCE,
- * separated by spaces.  KEY includes the prefix; all characters but letters, digits and -._:/ are written as %XX.  This
- * is a hint only: the servers decide whether a token still holds its lock.
+ * DLOCK_KEY, DLOCK_SLOT (of a slot, else that of an outer lock), DLOCK_TOKEN, DLOCK_FENCE and DLOCK_TTL_MS describe the
+ * innermost lock, DLOCK_HOLDS all of them: KEY=TOKEN=FENCE, separated by spaces.  KEY includes the prefix; all
+ * characters but letters, digits and -._:/ are written as %XX.  This is a hint only: the servers decide whether a token
+ * still holds its lock.
  */
 enum {
 	LOCK_VARIABLES = 6, /* of a slot */
@@ -97,8 +98,8 @@ int setup_holds(const char *operand, const char *key, struct hold[HOLDS_MAX]);
 size_t setup_variables(const struct lease *);
 
 /*
- * The environment of this process with the variables of a lock, which are the first of it; `name` is its key without the
- * prefix.  It is one block of memory, to be freed by the caller.  NULL: out of memory.
+ * The environment of this process with the variables of a lock, which are the first of it; `name` is its key without
+ * the prefix.  It is one block of memory, to be freed by the caller.  NULL: out of memory.
  */
 char **setup_environment(const char *name, const struct lease *);
 

@@ -515,9 +515,9 @@ static const struct metric {
 };
 
 /*
- * The sample of a lock is its key, and behind it its values.  There may be very many locks, so each value is packed: 0 if it is
- * absent, else one more than twice its distance (to 0, for a moment to the one before), the lowest bit being the sign; in
- * groups of seven bits, the last of them with the eighth.
+ * The sample of a lock is its key, and behind it its values.  There may be very many locks, so each value is packed: 0
+ * if it is absent, else one more than twice its distance (to 0, for a moment to the one before), the lowest bit being
+ * the sign; in groups of seven bits, the last of them with the eighth.
  */
 enum {
 	VALUE_SIZE = 10,

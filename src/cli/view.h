@@ -46,8 +46,8 @@ struct view {
 #define VIEW_WAITERS VIEW_KEY "PLACE,SINCE,WAITING,OWNER,LABEL"
 
 /*
- * Prepare a table with these columns for standard output; `chosen`: those that the user has chosen, among the columns of
- * locks, or NULL.  ST_USAGE: an unknown name; the message lists all.
+ * Prepare a table with these columns for standard output; `chosen`: those that the user has chosen, among the columns
+ * of locks, or NULL.  ST_USAGE: an unknown name; the message lists all.
  */
 enum status view_begin(struct view *, const char *names, const char *chosen, struct err *);
 

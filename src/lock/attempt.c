@@ -101,8 +101,8 @@ settle_fence(struct attempt *a)
 }
 
 /*
- * A node refuses the fence.  If no majority can record it any more, ignore the grants of the nodes that returned it.  The
- * grants of the others may still be a majority.
+ * A node refuses the fence.  If no majority can record it any more, ignore the grants of the nodes that returned it.
+ * The grants of the others may still be a majority.
  */
 static void
 exclude_grants(struct attempt *a, bool closed)

@@ -46,7 +46,7 @@ struct attempt_answer {
 enum attempt_step {
 	ATTEMPT_WAIT,  /* wait for replies, until again_us or deadline_us */
 	ATTEMPT_AGAIN, /* repeat the request to the early nodes, then call attempt_repeated() */
-	ATTEMPT_RAISE, /* send the fence to the nodes whose vote in `raises` is pending, then continue with attempt_next() */
+	ATTEMPT_RAISE, /* send the fence to the nodes with a pending vote in `raises`, then continue with attempt_next() */
 	ATTEMPT_GRANTED, /* the lock is ours until valid_until_us, with the fence */
 	ATTEMPT_HELD,	 /* a majority reports the same holder */
 	ATTEMPT_SPLIT,	 /* the votes are split between contenders */
@@ -82,8 +82,8 @@ void attempt_start(struct attempt *, const struct attempt_terms *, int64_t now_u
 void attempt_answer(struct attempt *, int node, const struct attempt_answer *);
 
 /*
- * The reply of a node to the raised fence.  VOTE_YES: recorded.  VOTE_NO: the lock is no longer ours; or, if too_far, it is,
- * but the fence is too far ahead of the node's clock.  VOTE_FAULT.
+ * The reply of a node to the raised fence.  VOTE_YES: recorded.  VOTE_NO: the lock is no longer ours; or, if too_far,
+ * it is, but the fence is too far ahead of the node's clock.  VOTE_FAULT.
  */
 void attempt_raised(struct attempt *, int node, enum vote, bool too_far);
 

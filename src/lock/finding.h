@@ -9,8 +9,8 @@
 #include "lock/quorum.h"
 
 /*
- * What doctor finds: whether the nodes are suitable for locks.  Each service collects facts about its servers, and judges
- * them; here is what is the same for all services.
+ * What doctor finds: whether the nodes are suitable for locks.  Each service collects facts about its servers, and
+ * judges them; here is what is the same for all services.
  */
 
 /* What any server shows of itself. */
@@ -47,7 +47,9 @@ enum {
 	FINDINGS_MAX = NODES_MAX * FINDINGS_OF_NODE + 6
 };
 
-/* The findings of one examination, with its terms.  Those of a node are adjacent; those of all nodes together are last. */
+/*
+ * The findings of one examination, with its terms.  Those of a node are adjacent; those of all nodes together are last.
+ */
 struct findings {
 	/* Set by the caller: the settings of the locks. */
 	int64_t ttl_ms;

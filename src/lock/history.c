@@ -137,8 +137,8 @@ merge(struct former *e, const struct former *other)
 }
 
 /*
- * Note an event if it is later than the one that is known.  By how long ago each was, since the clocks of the nodes differ;
- * the same event may have reached them at slightly different times.
+ * Note an event if it is later than the one that is known.  By how long ago each was, since the clocks of the nodes
+ * differ; the same event may have reached them at slightly different times.
  */
 static bool
 note_event(struct event *known, int64_t at_ms, int64_t now_ms)

@@ -4,8 +4,8 @@
 #include "lock/record.h"
 
 /*
- * The history of a lock: its earlier holders, and who waits for it, in its struct record.  Nodes report entries as text,
- * whose format is in dlock-protocol(7).
+ * The history of a lock: its earlier holders, and who waits for it, in its struct record.  Nodes report entries as
+ * text, whose format is in dlock-protocol(7).
  */
 
 /* What a node says about the lock beside the entries. */
@@ -27,13 +27,15 @@ bool history_add(struct record *, const struct history_source *, size_t index, c
  */
 bool history_put_waiter(struct record *, const struct waiter *);
 
-/* Add an entry of a node about a waiter, which has this place in the queue of that node.  A malformed one is ignored. */
+/*
+ * Add an entry of a node about a waiter, which has this place in the queue of that node.  A malformed one is ignored.
+ */
 bool history_add_waiter(struct record *, int node, size_t place, const char *text);
 
 /*
- * An entry that was never completed counts only if a majority of `nodes` nodes may have it: otherwise it is of an attempt
- * that failed, and could not be undone everywhere.  Is that certain of all entries, although `missing` nodes have not
- * answered?
+ * An entry that was never completed counts only if a majority of `nodes` nodes may have it: otherwise it is of an
+ * attempt that failed, and could not be undone everywhere.  Is that certain of all entries, although `missing` nodes
+ * have not answered?
  */
 bool history_is_settled(const struct record *, int nodes, int missing);
 

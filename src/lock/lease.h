@@ -51,8 +51,8 @@ struct lease_schedule {
 };
 
 /*
- * The lock was granted.  If not all nodes granted it, only a majority, the first round is due soon.  That round restores
- * the lock on the other nodes: without a spare node, the failure of one node would lose the majority.
+ * The lock was granted.  If not all nodes granted it, only a majority, the first round is due soon.  That round
+ * restores the lock on the other nodes: without a spare node, the failure of one node would lose the majority.
  */
 void lease_start(struct lease_schedule *, const struct lease *);
 
@@ -63,9 +63,9 @@ void lease_renewed(struct lease_schedule *, int64_t sent_us, int64_t valid_until
 void lease_hasten(struct lease_schedule *, int64_t at_us);
 
 /*
- * The round that was sent at sent_us had no majority, neither for nor against.  The next one is sent at most 1/100 of the
- * lease and at most 50 ms after it.  A round that ended by timeout has taken longer than this, so the next one is sent at
- * once.  A round that failed at once must not be repeated in a busy loop.  `random` has 32 random bits.
+ * The round that was sent at sent_us had no majority, neither for nor against.  The next one is sent at most 1/100 of
+ * the lease and at most 50 ms after it.  A round that ended by timeout has taken longer than this, so the next one is
+ * sent at once.  A round that failed at once must not be repeated in a busy loop.  `random` has 32 random bits.
  */
 void lease_failed(struct lease_schedule *, int64_t sent_us, uint32_t random);
 
@@ -76,8 +76,8 @@ void lease_lost(struct lease_schedule *);
 bool lease_over(const struct lease_schedule *, int64_t now_us);
 
 /*
- * Delays before the next attempt to acquire a lock, in microseconds.  All delays are random, so that clients that failed at
- * the same time don't retry at the same time.  `tries` is the number of failures so far, from 1.
+ * Delays before the next attempt to acquire a lock, in microseconds.  All delays are random, so that clients that
+ * failed at the same time don't retry at the same time.  `tries` is the number of failures so far, from 1.
  */
 
 /* While another client holds the lock: 50 to 250 ms, growing to at most 1 s. */

@@ -255,8 +255,8 @@ struct side {
 };
 
 /*
- * Collect the nodes that agree with this one.  Some of them may see the lock as released already, or lack its metadata: what
- * most of them say counts.  Returns the one that represents them.
+ * Collect the nodes that agree with this one.  Some of them may see the lock as released already, or lack its metadata:
+ * what most of them say counts.  Returns the one that represents them.
  */
 static int
 take_side(const struct record *r, const struct holder *said, int node, struct side *side)

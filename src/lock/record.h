@@ -11,8 +11,8 @@
 #include "lock/token.h"
 
 /*
- * The holder of a lock, as one node reports it, or as most nodes do.  The texts come from the client that holds the lock:
- * escape them for output.
+ * The holder of a lock, as one node reports it, or as most nodes do.  The texts come from the client that holds the
+ * lock: escape them for output.
  */
 enum {
 	OWNER_MAX = 320, /* user@host:pid, and OWNER_OF_ACQUIRE */
@@ -57,7 +57,9 @@ struct holder {
 	bool writer_waits; /* known to a reader that stands behind it */
 	int64_t waiting;   /* number of waiters, as far as known */
 
-	/* Identifies the exact value of the key, if that was asked for; "-": it is too large for a lock; "": unknown. */
+	/*
+	 * Identifies the exact value of the key, if that was asked for; "-": it is too large for a lock; "": unknown.
+	 */
 	char fingerprint[FINGERPRINT_SIZE];
 	int nodes; /* that report this holder */
 };
@@ -72,9 +74,9 @@ struct broken {
 /*
  * An earlier holder.  Times are milliseconds since 1970, by the clocks of the nodes.
  *
- * Outcomes: "ran" (the command of dlock run ended), "lost", "max-run", "asked" (it was ended since somebody asked for that),
- * "exec-failed" (it could not be started), "released" (by its token), "broken", "expired" (nobody released it) and "held" (not
- * ended yet).
+ * Outcomes: "ran" (the command of dlock run ended), "lost", "max-run", "asked" (it was ended since somebody asked for
+ * that), "exec-failed" (it could not be started), "released" (by its token), "broken", "expired" (nobody released it)
+ * and "held" (not ended yet).
  */
 enum {
 	OUTCOME_MAX = 16,
@@ -180,8 +182,9 @@ enum {
 };
 
 /*
- * Append "held by OWNER (LABEL), 24.3s of its lease left; held since 12:05:10, for 3m", each part to its text, or as one of
- * them, HOLDER_LABEL, "kept until 12:05:10 (--min-hold); LABEL on HOST ended 2s ago".  `lead` replaces "held by ".
+ * Append "held by OWNER (LABEL), 24.3s of its lease left; held since 12:05:10, for 3m", each part to its text, or as
+ * one of them, HOLDER_LABEL, "kept until 12:05:10 (--min-hold); LABEL on HOST ended 2s ago".  `lead` replaces "held by
+ * ".
  */
 void holder_describe(const struct holder *, const char *lead, struct text *const part[HOLDER_PARTS]);
 
@@ -207,8 +210,8 @@ const char *record_state(enum lock_state);
 const struct holder *record_holder(const struct record *);
 
 /*
- * Merge what N nodes say of the holder; the caller has filled in `nodes`, and the state and the remaining time of each.  The
- * merge adds what a majority agrees on: the state, the holder, and the time that is certainly left, which is what a
+ * Merge what N nodes say of the holder; the caller has filled in `nodes`, and the state and the remaining time of each.
+ * The merge adds what a majority agrees on: the state, the holder, and the time that is certainly left, which is what a
  * majority still grants.  The fence is set only if a majority knows it.
  *
  * Returns false, with the state unknown, if fewer than a majority of the nodes reported a state.

@@ -68,8 +68,8 @@ struct acquire_args {
 	bool guard_if_known;	  /* a node with an unknown uptime grants locks nevertheless */
 
 	/*
-	 * 0: an exclusive lock.  Otherwise one of so many slots of the key, whose first prefix_length bytes are the prefix.
-	 * The name of the slot that was acquired is written to slot_key, which the lease then points to.
+	 * 0: an exclusive lock.  Otherwise one of so many slots of the key, whose first prefix_length bytes are the
+	 * prefix.  The name of the slot that was acquired is written to slot_key, which the lease then points to.
 	 */
 	int slots;
 	size_t prefix_length;
@@ -79,8 +79,8 @@ struct acquire_args {
 	bool shared;
 
 	/*
-	 * Ask the holder to end, as ask() does, if the lock is refused.  Of several clients that do so the newest wins; the
-	 * others get ST_HELD.  One that tries once counts only if it acquires the lock.
+	 * Ask the holder to end, as ask() does, if the lock is refused.  Of several clients that do so the newest wins;
+	 * the others get ST_HELD.  One that tries once counts only if it acquires the lock.
 	 */
 	bool replace;
 
@@ -89,9 +89,9 @@ struct acquire_args {
 	int max_waiters; /* if so many wait already, this one is refused at once, ST_HELD; 0: any number */
 
 	/*
-	 * Called during the wait with the current holder, or NULL if unknown, and how many wait before us, as far as known.
-	 * Returns the instant at which it must be called again; it may be called earlier.  It may look at locks.  NULL: no
-	 * callback.
+	 * Called during the wait with the current holder, or NULL if unknown, and how many wait before us, as far as
+	 * known.  Returns the instant at which it must be called again; it may be called earlier.  It may look at
+	 * locks.  NULL: no callback.
 	 */
 	int64_t (*waiting)(void *context, const struct holder *, int64_t before);
 	void *context;
@@ -162,7 +162,9 @@ struct look_args {
 	struct wait wait;
 	const char *lost; /* the token of a lock that was lost: nodes that do not know it tell their uptime; or NULL */
 
-	/* Called at most once, when all has been asked: there may be something to do while the nodes reply.  Or NULL. */
+	/*
+	 * Called at most once, when all has been asked: there may be something to do while the nodes reply.  Or NULL.
+	 */
 	void (*meanwhile)(void *context);
 	void *context;
 };
@@ -175,8 +177,8 @@ struct break_args {
 };
 
 /*
- * A service that can keep locks: all that the rest of dlock knows of it.  An operation may be NULL only where its comment
- * permits it.
+ * A service that can keep locks: all that the rest of dlock knows of it.  An operation may be NULL only where its
+ * comment permits it.
  */
 struct service {
 	const char *name;
@@ -198,14 +200,15 @@ struct service {
 	bool keeps_history;
 
 	/*
-	 * The name of a slot of a key, whose first bytes are the prefix; slot 0: the name that has the waiters of all slots.
-	 * ST_USAGE: the key can have no slots.  NULL: it has no slots.
+	 * The name of a slot of a key, whose first bytes are the prefix; slot 0: the name that has the waiters of all
+	 * slots.  ST_USAGE: the key can have no slots.  NULL: it has no slots.
 	 */
 	enum status (*slot_key)(const char *key, size_t prefix, int slot, char name[KEY_MAX + 1], struct err *);
 
 	/*
 	 * Open it.  Connections are made when requests are sent.  ST_USAGE: a bad URL, or two URLs of the same server.
-	 * ST_SYSTEM: out of memory.  Otherwise the status of tls_open(), if a URL needs TLS.  On failure *backend is NULL.
+	 * ST_SYSTEM: out of memory.  Otherwise the status of tls_open(), if a URL needs TLS.  On failure *backend is
+	 * NULL.
 	 */
 	enum status (*open)(const struct service_config *, struct backend **, struct err *);
 
@@ -232,10 +235,10 @@ struct service {
 	bool (*alerted)(struct backend *);
 
 	/*
-	 * NULL, or call it after a successful renewal.  It reads the replies that were still pending and restores the lock on
-	 * the nodes that had lost it.  Returns when that is done, or at the limit.  Nothing depends on its success.  Its
-	 * value is the instant at which the lease of another holder ends on a node, so that a renewal would restore it
-	 * there; CLOCK_NEVER: none is known.
+	 * NULL, or call it after a successful renewal.  It reads the replies that were still pending and restores the
+	 * lock on the nodes that had lost it.  Returns when that is done, or at the limit.  Nothing depends on its
+	 * success.  Its value is the instant at which the lease of another holder ends on a node, so that a renewal
+	 * would restore it there; CLOCK_NEVER: none is known.
 	 */
 	int64_t (*heal)(struct backend *, const struct lease *, int64_t valid_until_us, const struct wait *);
 
@@ -247,33 +250,34 @@ struct service {
 	enum status (*release)(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 
 	/*
-	 * Look at locks: fill in what was asked for in each record, whose key is set, and its status: ST_OK; or ST_NO_QUORUM
-	 * or ST_DENIED, with an error that has the reasons of the nodes.  State and history are known or not independently of
-	 * each other; if both are asked for, the status is that of the state.  Returns ST_OK: all records are filled in.
-	 * ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: none is.  record_free() them in any case.
-	 * LOOK_LAST needs a service that keeps a history.
+	 * Look at locks: fill in what was asked for in each record, whose key is set, and its status: ST_OK; or
+	 * ST_NO_QUORUM or ST_DENIED, with an error that has the reasons of the nodes.  State and history are known or
+	 * not independently of each other; if both are asked for, the status is that of the state.  Returns ST_OK: all
+	 * records are filled in.  ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: none is.
+	 * record_free() them in any case.  LOOK_LAST needs a service that keeps a history.
 	 */
 	enum status (*look)(struct backend *, const struct look_args *, struct record *, struct err *);
 
 	/*
-	 * Find the locks whose keys match a pattern, in which * ? [..] have a meaning and a \ takes it away; NULL: all locks of
-	 * dlock.  Of what the look will ask for only LOOK_LAST counts: then these are locks of dlock only, also those that
-	 * are free and have a history.  The names are sorted; the caller frees them in any case.  A matching key need not be
-	 * a lock.  ST_NO_QUORUM, ST_DENIED: fewer than a majority of the nodes listed all their keys.
+	 * Find the locks whose keys match a pattern, in which * ? [..] have a meaning and a \ takes it away; NULL: all
+	 * locks of dlock.  Of what the look will ask for only LOOK_LAST counts: then these are locks of dlock only,
+	 * also those that are free and have a history.  The names are sorted; the caller frees them in any case.  A
+	 * matching key need not be a lock.  ST_NO_QUORUM, ST_DENIED: fewer than a majority of the nodes listed all
+	 * their keys.
 	 */
 	enum status (
 	    *list)(struct backend *, const char *pattern, const struct look_args *, struct names *, struct err *);
 
 	/*
-	 * Break the lock of one holder that a look for LOOK_EXACT recorded, on all nodes, and nothing else.  Waiters are
-	 * served as after a release.  ST_OK: done.  ST_NO: that holder no longer holds the lock, and nothing has changed;
-	 * *ownership says whether another one does.
+	 * Break the lock of one holder that a look for LOOK_EXACT recorded, on all nodes, and nothing else.  Waiters
+	 * are served as after a release.  ST_OK: done.  ST_NO: that holder no longer holds the lock, and nothing has
+	 * changed; *ownership says whether another one does.
 	 */
 	enum status (*break_holder)(struct backend *, const struct break_args *, enum ownership *, struct err *);
 
 	/*
-	 * Ask that holder, a dlock, to end: its next renewal learns of it.  It holds the lock until it has ended.  ST_OK: it is
-	 * asked, or has been before.  ST_NO: it no longer holds the lock.
+	 * Ask that holder, a dlock, to end: its next renewal learns of it.  It holds the lock until it has ended.
+	 * ST_OK: it is asked, or has been before.  ST_NO: it no longer holds the lock.
 	 */
 	enum status (*ask)(struct backend *, const struct break_args *, enum ownership *, struct err *);
 
@@ -282,8 +286,8 @@ struct service {
 
 	/*
 	 * Check whether the nodes are suitable for locks: collect what they show of themselves, try a lock, and add the
-	 * findings.  ST_OK: no problem.  ST_NO: a finding is a warning or a failure.  ST_NO_QUORUM, ST_DENIED: no lock can
-	 * be kept.
+	 * findings.  ST_OK: no problem.  ST_NO: a finding is a warning or a failure.  ST_NO_QUORUM, ST_DENIED: no lock
+	 * can be kept.
 	 */
 	enum status (*doctor)(struct backend *, struct findings *, struct err *);
 

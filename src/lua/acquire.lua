@@ -26,14 +26,16 @@
 -- MOST, if it is not 0: a WAITER that comes when so many wait already is not recorded.
 -- REPLACE is given by a caller that replaces the holder: if it is refused, the holder is asked to end, as by ask.lua.
 -- The newest of several such callers wins.  Each has a number, REPLACE, which is 0 at first: the node then gives it one
--- that is greater than those before.  If the number of another caller is greater, this one gets {-3, owner of the other},
--- and nothing is changed.  In exchange for a handoff token it is granted nevertheless, by {1, fence, owner of the other},
--- since its release wakes the next waiter.  REPLACE -1: the caller does not wait, and gets a number only with the lock.
+-- that is greater than those before.  If the number of another caller is greater, this one gets {-3, owner of the
+-- other}, and nothing is changed.  In exchange for a handoff token it is granted nevertheless, by {1, fence, owner of
+-- the other}, since its release wakes the next waiter.  REPLACE -1: the caller does not wait, and gets a number only
+-- with the lock.
 -- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
 -- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
 -- type of the key, ticket, waiters before it, kept}.  With REPLACE the number of the caller follows.  If readers share
--- the lock, this number, which is 0 without REPLACE, and the number of holds follow.  The values from owner on are empty
--- if the holder is not dlock.  The ticket is minus the number of waiters if WAITER was not recorded because of MOST.
+-- the lock, this number, which is 0 without REPLACE, and the number of holds follow.  The values from owner on are
+-- empty if the holder is not dlock.  The ticket is minus the number of waiters if WAITER was not recorded because of
+-- MOST.
 -- kept is "MS_AGO OPTION" if the command has ended that long ago, and the lock is kept by this option; else "".
 local HOUR, HALF_HOUR, MONTH = 3600000, 1800000000, 2592000000
 local key, meta, holds, wake, waiting, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

@@ -7,9 +7,10 @@
 -- TOKEN, if given, is that of a lock that was lost: the server then tells its uptime, unless it still knows that lock.
 -- Returns {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key,
 -- holds, ttl, kept, broken, up}, similar to a refusal of acquire.lua.  The type is "none" if the lock is free.  holds
--- is more than 1 if the lock was entered again, or if several readers share it.  ttl is the length of the lease; 0: unknown.  broken is "MS_AGO TOKEN
--- OWNER": the token of the last lock that was broken, and who did it.  For a lock of Redisson, a hash, the token is the
--- field of the holder.  up is one more than the seconds for which the server has been up, 0 if it was not asked for.
+-- is more than 1 if the lock was entered again, or if several readers share it.  ttl is the length of the lease; 0:
+-- unknown.  broken is "MS_AGO TOKEN OWNER": the token of the last lock that was broken, and who did it.  For a lock of
+-- Redisson, a hash, the token is the field of the holder.  up is one more than the seconds for which the server has
+-- been up, 0 if it was not asked for.
 local key, meta, holds, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local time = redis.call('TIME')
 local kind = redis.call('TYPE', key).ok

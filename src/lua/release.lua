@@ -64,8 +64,8 @@ if field[2] == token and (again or holder == token) then
   return again and (breaks or broken ~= token) and 1 or -1
 end
 
--- "earlier" has the beginnings of the last four tokens that were freed before the present one, and not broken: enough to
--- know them, and few enough for Redis to store the hash in its compact form.
+-- "earlier" has the beginnings of the last four tokens that were freed before the present one, and not broken: enough
+-- to know them, and few enough for Redis to store the hash in its compact form.
 local function short(of)
   return string.sub(of, 1, 11) .. ' '
 end

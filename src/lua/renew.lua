@@ -12,10 +12,11 @@
 -- A FENCE of more than a day ahead of the clock of this server is not recorded, see fence.lua.
 -- Returns {1, now, length, fence, holds, asked} if it was renewed, {0, now, 0, R, '', L} if another token holds it, for
 -- another L ms, {0, now, 1, R, ''} if the token or the hold was released, {-1, now, 0, R, ''} if the lock is free; R is
--- 1 if TOKEN is known to have been released, and not broken; {-2, seconds up, GUARD_S in ms, 0, ''} if the guard refused it.
--- now is the time of day of the server in milliseconds.  fence is the recorded fence.  holds are the holds of a lock that
--- was entered again, separated by blanks: each with the milliseconds left.  asked is who asked TOKEN to end (ask.lua),
--- or "".
+-- 1 if TOKEN is known to have been released, and not broken; {-2, seconds up, GUARD_S in ms, 0, ''} if the guard
+-- refused it.
+-- now is the time of day of the server in milliseconds.  fence is the recorded fence.  holds are the holds of a lock
+-- that was entered again, separated by blanks: each with the milliseconds left.  asked is who asked TOKEN to end
+-- (ask.lua), or "".
 local HOUR, DAY, MONTH = 3600000, 86400000, 2592000000
 local MOST = 40 -- holds that are returned: those that end latest
 local key, meta, holds, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

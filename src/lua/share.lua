@@ -9,8 +9,8 @@
 --
 -- The keys and arguments are those of acquire.lua, without REPLACE; embed-lua.sh includes it below.
 -- Returns what acquire.lua returns.  If readers hold KEY, the value before the number of holds is the number of writers
--- before the caller: of the waiters with an unmarked name and an earlier ticket, or with any if the caller has none.  If
--- very many wait, it is 1.
+-- before the caller: of the waiters with an unmarked name and an earlier ticket, or with any if the caller has none.
+-- If very many wait, it is 1.
 local MOST, TICKETS = 1000, 2048
 
 local function acquire()

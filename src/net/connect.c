@@ -59,7 +59,9 @@ resolve(void *arg)
 	return NULL;
 }
 
-/* Start a detached thread with a small stack.  NULL with errno set if there is no memory, no thread or no descriptor. */
+/*
+ * Start a detached thread with a small stack.  NULL with errno set if there is no memory, no thread or no descriptor.
+ */
 static struct resolving *
 start_resolving(const struct endpoint *endpoint)
 {

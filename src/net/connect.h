@@ -11,8 +11,8 @@
 /*
  * From an endpoint to a connected socket, without blocking.
  *
- * getaddrinfo(3) may take many seconds if a DNS server is down, and it can't be interrupted.  So a name is resolved in a
- * separate thread, which is left running if nobody waits for it any more.
+ * getaddrinfo(3) may take many seconds if a DNS server is down, and it can't be interrupted.  So a name is resolved in
+ * a separate thread, which is left running if nobody waits for it any more.
  *
  * The addresses of a host are tried as in RFC 8305.  The address families alternate.  If an address doesn't reply
  * quickly, the next one is tried in parallel.  So if only one of two families works, its connection is established

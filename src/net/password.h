@@ -49,7 +49,9 @@ bool password_refused(struct password *, unsigned int version);
 /* Does the command run, so that there may be another password soon? */
 bool password_is_pending(struct password *);
 
-/* Read the first line from a descriptor, without its newline, and nothing behind it.  NULL, or why it cannot be used. */
+/*
+ * Read the first line from a descriptor, without its newline, and nothing behind it.  NULL, or why it cannot be used.
+ */
 const char *password_line(int fd, char *line, size_t size);
 
 #endif

@@ -17,8 +17,8 @@
 #define MODES (SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY)
 
 /*
- * OpenSSL reads on while it gets records without data for us, and somebody on the path could send these without end.  So
- * a call gets only so many bytes, and a connection only so many before there is data.
+ * OpenSSL reads on while it gets records without data for us, and somebody on the path could send these without end.
+ * So a call gets only so many bytes, and a connection only so many before there is data.
  */
 #define INPUT_OF_CALL 16384
 #define INPUT_IN_VAIN (256 * 1024)

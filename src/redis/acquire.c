@@ -155,10 +155,10 @@ struct rolling_back {
 };
 
 /*
- * Must this node's reply to a rollback be awaited?  Yes, if the node has replied to the attempt, or may have executed it.
- * Otherwise only for the grace period: it may be hung, or the connection was given up before it was established.  It is
- * not enough that the rollback was written: a server that finds the connection closed when it replies to the attempt
- * reads no further, and the rollback is lost.  An unresponsive node is not waited for.
+ * Must this node's reply to a rollback be awaited?  Yes, if the node has replied to the attempt, or may have executed
+ * it.  Otherwise only for the grace period: it may be hung, or the connection was given up before it was established.
+ * It is not enough that the rollback was written: a server that finds the connection closed when it replies to the
+ * attempt reads no further, and the rollback is lost.  An unresponsive node is not waited for.
  */
 static bool
 is_awaited(const struct acquire *t, int node, bool in_grace)
@@ -521,8 +521,8 @@ is_clear(const struct acquire *t)
 }
 
 /*
- * May a reader that was refused enter the lock?  It is shared at the first node that names it, and no writer is before us
- * there.  That node may have a late request of a writer that others have served: then a majority may say otherwise.
+ * May a reader that was refused enter the lock?  It is shared at the first node that names it, and no writer is before
+ * us there.  That node may have a late request of a writer that others have served: then a majority may say otherwise.
  */
 static bool
 may_enter(const struct acquire *t)

@@ -132,7 +132,9 @@ answer_is_reply(const struct result *d, struct node_error *error)
 /* The year 2255 in microseconds.  The scripts calculate in doubles, which are not exact for larger integers. */
 #define COUNT_MOST ((int64_t)1 << 53)
 
-/* A duration in a range that is safe for arithmetic, whatever the server sent; if it is not known, or has no end, that. */
+/*
+ * A duration in a range that is safe for arithmetic, whatever the server sent; if it is not known, or has no end, that.
+ */
 static int64_t
 read_ms(const struct reply *list, size_t index, int64_t unknown)
 {

@@ -65,8 +65,8 @@ int answer_number(const struct result *, struct lock_fields *, struct node_error
 bool answer_inspect(const struct reply *, struct holder *, struct broken *);
 
 /*
- * Say what another client probably is, by the form of its token: "redis-py", "Redisson, thread 57", "a list" ...; "" if it
- * is a string of an unknown form.  Different clients may use the same form.
+ * Say what another client probably is, by the form of its token: "redis-py", "Redisson, thread 57", "a list" ...; "" if
+ * it is a string of an unknown form.  Different clients may use the same form.
  */
 void answer_guess_client(struct holder *);
 

@@ -34,16 +34,17 @@ struct keys {
 };
 
 /*
- * Slots: the slot 2 of KEY is a lock with the name KEY:slot-2 if KEY has a hash tag, else {KEY}:slot-2, behind the prefix.
- * All slots of a KEY are in the same slot of a Redis Cluster.  Their waiters are common: WAITING is that of KEY:slots.
+ * Slots: the slot 2 of KEY is a lock with the name KEY:slot-2 if KEY has a hash tag, else {KEY}:slot-2, behind the
+ * prefix.  All slots of a KEY are in the same slot of a Redis Cluster.  Their waiters are common: WAITING is that of
+ * KEY:slots.
  */
 enum {
 	SLOTS_KEY_MAX = 500 /* the maximum length of a KEY with slots, without its prefix */
 };
 
 /*
- * The name of a slot of `key`, whose first bytes are the prefix; slot 0: KEY:slots.  ST_USAGE: it cannot have slots, since
- * it is too long, or its braces are no hash tag, or nothing but one.
+ * The name of a slot of `key`, whose first bytes are the prefix; slot 0: KEY:slots.  ST_USAGE: it cannot have slots,
+ * since it is too long, or its braces are no hash tag, or nothing but one.
  */
 enum status keys_of_slot(const char *key, size_t prefix, int slot, char name[KEY_MAX + 1], struct err *);
 

@@ -207,8 +207,8 @@ judge_failover(struct findings *r, const struct facts *f)
 			    "%" PRId64 " connected", replicas);
 	}
 	/*
-	 * A client that is cut off from the sentinels together with the old primary doesn't learn about the new one.  Its
-	 * writes count as long as the old primary accepts them.
+	 * A client that is cut off from the sentinels together with the old primary doesn't learn about the new one.
+	 * Its writes count as long as the old primary accepts them.
 	 */
 	r->check = "failover";
 	if (!f->fails_over)
@@ -409,8 +409,8 @@ ask(struct probing *e, int node)
 }
 
 /*
- * Note a reply.  Of the round trips of TIME, the first one includes the set-up of the connection; of the others the shortest
- * counts, with its clock offset, which assumes that the server read its clock half way.
+ * Note a reply.  Of the round trips of TIME, the first one includes the set-up of the connection; of the others the
+ * shortest counts, with its clock offset, which assumes that the server read its clock half way.
  */
 static void
 note_answer(struct node_steps *p, const struct reply *reply, int64_t now_us)

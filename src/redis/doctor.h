@@ -25,8 +25,8 @@ void doctor_add(struct facts *, const char *lines, size_t most);
 void doctor_judge(const struct facts *, struct findings *);
 
 /*
- * The overall result.  ST_OK and ST_NO: as finding_outcome().  ST_NO_QUORUM: too few nodes grant locks, or two nodes are the
- * same server.  ST_DENIED: so many nodes refuse us that no majority is left.  The last two have an error.
+ * The overall result.  ST_OK and ST_NO: as finding_outcome().  ST_NO_QUORUM: too few nodes grant locks, or two nodes
+ * are the same server.  ST_DENIED: so many nodes refuse us that no majority is left.  The last two have an error.
  */
 enum status doctor_outcome(const struct facts *, const struct findings *, struct err *);
 

@@ -210,8 +210,8 @@ ask_last(struct look *l)
 
 /*
  * Wait for all replies, but only a short time once a majority has replied about everything, and the others can't change
- * what is shown: another node may be hung.  A break waits: without the vote of a node that is merely late, a holder seems to
- * have no majority, and the others would be broken, too.
+ * what is shown: another node may be hung.  A break waits: without the vote of a node that is merely late, a holder
+ * seems to have no majority, and the others would be broken, too.
  */
 static enum loop_event
 collect_replies(struct look *l)
@@ -365,7 +365,9 @@ look_once(struct look *l)
 	if ((what & LOOK_LAST) != 0)
 		ask_last(l);
 	for (i = 0; i < l->args->count; i++) {
-		/* First: if the holder changes between the two replies, break_holder() finds a different fingerprint. */
+		/*
+		 * First: if the holder changes between the two replies, break_holder() finds a different fingerprint.
+		 */
 		if ((what & LOOK_EXACT) != 0)
 			ask(l, &l->record[i], SCRIPT_BREAK);
 		if ((what & LOOK_STATE) != 0 && !l->known[i])
@@ -437,9 +439,9 @@ struct listing {
 };
 
 /*
- * Add a name from SCAN: the key of a lock, or, when locks of dlock are listed, a sibling, which names its lock.  Doubles are
- * removed from time to time, so that the size depends on the number of locks: a lock is on several nodes, and SCAN may
- * return a name twice.
+ * Add a name from SCAN: the key of a lock, or, when locks of dlock are listed, a sibling, which names its lock.
+ * Doubles are removed from time to time, so that the size depends on the number of locks: a lock is on several nodes,
+ * and SCAN may return a name twice.
  */
 static void
 add_name(struct listing *l, const char *name)
@@ -532,7 +534,9 @@ redis_list(struct backend *backend, const char *pattern, const struct look_args 
 	l.waiting = (struct waiting){ .nodes = n,
 		.limit.interrupt_fd = args->wait.interrupt_fd,
 		.patience = AS_FAR_AWAY };
-	/* In the name of a sibling a KEY has something before and behind it, which would change what "[" or "\" means. */
+	/*
+	 * In the name of a sibling a KEY has something before and behind it, which would change what "[" or "\" means.
+	 */
 	(void)snprintf(l.match, sizeof(l.match),
 	    pattern == NULL || (l.last && strpbrk(pattern, "[\\") != NULL) ? "*:dlock*"
 		: l.last						   ? "*%s*:dlock*"

@@ -74,7 +74,9 @@ drop(struct node *n, struct request *r)
 	free(r);
 }
 
-/* Add WAIT after a write that must not be lost, to learn how many replicas have it.  Without memory bytes becomes NULL. */
+/*
+ * Add WAIT after a write that must not be lost, to learn how many replicas have it.  Without memory bytes becomes NULL.
+ */
 static void
 add_wait(struct request *r, const struct url *url)
 {
@@ -227,8 +229,8 @@ queue_again(struct request *r, const char *why)
 
 /*
  * Should the request be sent again?  If so, it is queued again.  A server that closed a connection is alive, or another
- * one has taken its place.  A request that keeps trying is sent until a server accepts it.  Behind a refused login it may
- * have been executed as the user without one.
+ * one has taken its place.  A request that keeps trying is sent until a server accepts it.  Behind a refused login it
+ * may have been executed as the user without one.
  */
 static bool
 resend(struct request *r)

@@ -19,8 +19,8 @@
 struct node; /* opaque */
 
 /*
- * Runs once for each request, from the loop, and not from inside a function of the node, except as node_send() says.  It
- * may send requests, but must not close nodes.
+ * Runs once for each request, from the loop, and not from inside a function of the node, except as node_send() says.
+ * It may send requests, but must not close nodes.
  */
 typedef void node_completion(void *context, int node, const struct result *);
 

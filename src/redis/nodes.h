@@ -144,8 +144,8 @@ void nodes_round_run(struct round *, const struct command *, struct waiting *);
 enum standing nodes_round_standing(const struct round *);
 
 /*
- * The outcome, in *ownership too.  ST_OK: a majority replied "ours".  ST_NO: nodes_round_refused(); ST_NO_QUORUM: the replies
- * differ; otherwise see nodes_no_quorum().
+ * The outcome, in *ownership too.  ST_OK: a majority replied "ours".  ST_NO: nodes_round_refused(); ST_NO_QUORUM: the
+ * replies differ; otherwise see nodes_no_quorum().
  */
 enum status nodes_round_outcome(const struct round *, enum ownership *, struct err *);
 
@@ -173,8 +173,8 @@ enum status nodes_no_quorum(const struct nodes *, const struct ballot *, const s
 
 /*
  * Explain why an attempt ended with this step.  ST_HELD: somebody holds the lock, or several contend for it.  ST_USAGE:
- * two nodes are the same server, so that waiting is useless.  Otherwise as for nodes_no_quorum().  Errors of nodes whose
- * fences were refused are set.
+ * two nodes are the same server, so that waiting is useless.  Otherwise as for nodes_no_quorum().  Errors of nodes
+ * whose fences were refused are set.
  */
 enum status nodes_explain(const struct nodes *, const struct attempt *, enum attempt_step,
     struct node_error error[NODES_MAX], struct err *);

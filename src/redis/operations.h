@@ -56,8 +56,8 @@ struct entrance {
 };
 
 /*
- * Enter a lock by a further hold.  ST_NO: the given one does not hold it.  Otherwise see service.acquire.  On failure no hold
- * remains, as far as that can be achieved.
+ * Enter a lock by a further hold.  ST_NO: the given one does not hold it.  Otherwise see service.acquire.  On failure
+ * no hold remains, as far as that can be achieved.
  */
 enum status redis_enter(struct redis_backend *, const struct acquire_args *, const struct entrance *, struct lease *,
     struct err *);
@@ -165,8 +165,8 @@ int64_t waitqueue_last_try_us(const struct acquire *, enum attempt_step);
 enum status waitqueue_wait(struct acquire *, enum attempt_step, unsigned int tries, struct err *);
 
 /*
- * May this waiter wait, as far as --max-waiters is concerned?  The node at which it would block decides, once.  False: the
- * error of the refusal says so.
+ * May this waiter wait, as far as --max-waiters is concerned?  The node at which it would block decides, once.  False:
+ * the error of the refusal says so.
  */
 bool waitqueue_admits(struct acquire *, int node, struct err *);
 
@@ -177,15 +177,18 @@ bool waitqueue_hands_over(const struct holder *);
 bool waitqueue_join(struct waitqueue *, int node);
 
 /*
- * Sleep until then, or until a handoff token is received; if the place in the queue is lost, for the pause after so many
- * tries.  False: interrupted.
+ * Sleep until then, or until a handoff token is received; if the place in the queue is lost, for the pause after so
+ * many tries.  False: interrupted.
  */
 bool waitqueue_sleep(struct acquire *, int64_t until_us, unsigned int tries);
 
 /* Remove the entries of this waiter from all nodes, without waiting for the replies: it is in no queue. */
 void waitqueue_unlist(struct waitqueue *);
 
-/* Take the handoff token from the wake list of a lock on a node.  True: there was one, and it is in the queue's `handoff`. */
+/*
+ * Take the handoff token from the wake list of a lock on a node.  True: there was one, and it is in the queue's
+ * `handoff`.
+ */
 bool waitqueue_pop(struct acquire *, int node, int list);
 
 /*

@@ -5,7 +5,10 @@
 
 #include "base/clock.h"
 
-/* The time within which the waiter that receives the handoff token must acquire the lock: two rounds, and at least this. */
+/*
+ * The time within which the waiter that receives the handoff token must acquire the lock: two rounds, and at least
+ * this.
+ */
 #define WINDOW_LEAST_MS INT64_C(1000)
 
 #define LONG_GRACE_US 100000 /* for a node that takes longer */
@@ -43,8 +46,8 @@ linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until
 }
 
 /*
- * The lock was not ours, if a majority can't have known it as ours, counting the nodes that have not replied.  OWNED if the
- * whole lock was released with this hold on a majority of the nodes, otherwise OWNED_STILL.
+ * The lock was not ours, if a majority can't have known it as ours, counting the nodes that have not replied.  OWNED if
+ * the whole lock was released with this hold on a majority of the nodes, otherwise OWNED_STILL.
  */
 static enum status
 outcome(const struct round *r, enum ownership *ownership, struct err *err)

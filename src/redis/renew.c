@@ -9,9 +9,9 @@
 #include "lock/lease.h"
 
 /*
- * VOTE_NO: the lock is not ours; does a majority know that the token was released?  VOTE_YES: it is; does a majority know
- * that its holder is asked to end?  A single node may be wrong, or know of a request that the others never got.  If one
- * says so, the others are waited for as far as they may decide it.
+ * VOTE_NO: the lock is not ours; does a majority know that the token was released?  VOTE_YES: it is; does a majority
+ * know that its holder is asked to end?  A single node may be wrong, or know of a request that the others never got.
+ * If one says so, the others are waited for as far as they may decide it.
  */
 static bool
 learn(const struct round *r, enum vote vote, const struct wait *limit)
@@ -133,7 +133,8 @@ heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_
 			continue;
 		/*
 		 * Nobody holds the lock there.  The reply was received at replied_us, when the node's clock was at
-		 * server_ms or later.  The heal expires when that clock has advanced by the validity that remained then.
+		 * server_ms or later.  The heal expires when that clock has advanced by the validity that remained
+		 * then.
 		 */
 		loss->state = LOSS_FOUND;
 		loss->until_ms = round->lock[i].server_ms + (valid_until_us - round->replied_us[i]) / 1000;
@@ -149,8 +150,8 @@ heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_
 		}
 	}
 	/*
-	 * Query the holds for a healed node only after its loss is known: by then, a hold that it lost is on a majority of
-	 * the other nodes.  An earlier reply may be older than that hold.
+	 * Query the holds for a healed node only after its loss is known: by then, a hold that it lost is on a majority
+	 * of the other nodes.  An earlier reply may be older than that hold.
 	 */
 	if (asks)
 		nodes_round_start(round, &s->nodes, &r->request);
@@ -191,7 +192,8 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 /* -- Entering again --------------------------------------------------------- */
 
 /*
- * The fence of the lock: the one that was claimed, if so many nodes confirm it, or the one that a majority has recorded;
+ * The fence of the lock: the one that was claimed, if so many nodes confirm it, or the one that a majority has
+ * recorded;
  * 0 if there is none.  A node may have a greater fence from an attempt that failed.
  */
 static int64_t
@@ -212,9 +214,9 @@ find_fence(const struct round *r, int64_t claimed, int confirming)
 }
 
 /*
- * The fence of a reader, after the first round of two: the second one records it.  Each writer before has recorded its own
- * on a majority, so it is less than the greatest that a majority found, or that a majority agrees on.  A node with a fence
- * that no node would record (renew.lua) does not count: 0 if the others are too few so far.
+ * The fence of a reader, after the first round of two: the second one records it.  Each writer before has recorded its
+ * own on a majority, so it is less than the greatest that a majority found, or that a majority agrees on.  A node with
+ * a fence that no node would record (renew.lua) does not count: 0 if the others are too few so far.
  */
 static int64_t
 fence_of_reader(const struct round *r)
@@ -245,8 +247,8 @@ await_fence(struct redis_backend *s, const struct wait *limit)
 }
 
 /*
- * The nodes have admitted the hold: complete the lease.  If the replies of the majority don't determine the fence, wait for
- * the other nodes.
+ * The nodes have admitted the hold: complete the lease.  If the replies of the majority don't determine the fence, wait
+ * for the other nodes.
  */
 static enum status
 admitted(struct redis_backend *s, const struct entrance *e, const struct renewed *renewed, struct lease *lease,
@@ -277,13 +279,13 @@ admitted(struct redis_backend *s, const struct entrance *e, const struct renewed
 }
 
 /*
- * This is a renewal with a new hold: it creates no lock, and a majority must know the lock as that of the given hold.  A
- * failed entry is released, like a failed attempt is rolled back, so that no hold remains that nobody ends.
+ * This is a renewal with a new hold: it creates no lock, and a majority must know the lock as that of the given hold.
+ * A failed entry is released, like a failed attempt is rolled back, so that no hold remains that nobody ends.
  *
  * There are two rounds, in each of which a majority must know the hold.  After one round, a node that replied early may
- * have lost the hold by the time of the last reply, and may have been healed by a client that did not know of it.  A node
- * that has just started has no vote: it may have been healed with the lock after it had granted it to another client.
- * A single node needs one round and no guard, because it is never healed.
+ * have lost the hold by the time of the last reply, and may have been healed by a client that did not know of it.  A
+ * node that has just started has no vote: it may have been healed with the lock after it had granted it to another
+ * client.  A single node needs one round and no guard, because it is never healed.
  */
 enum status
 redis_enter(struct redis_backend *s, const struct acquire_args *args, const struct entrance *e, struct lease *lease,
@@ -318,8 +320,8 @@ redis_enter(struct redis_backend *s, const struct acquire_args *args, const stru
 }
 
 /*
- * Does the hold of a reader still hold the lock?  The lock may be that of other readers by now, and then a writer may be
- * before us.  Another lock ends with the hold that others were made from.
+ * Does the hold of a reader still hold the lock?  The lock may be that of other readers by now, and then a writer may
+ * be before us.  Another lock ends with the hold that others were made from.
  */
 static enum status
 still_reads(struct redis_backend *s, const struct acquire_args *args, const struct entrance *e, struct err *err)

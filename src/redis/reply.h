@@ -22,8 +22,8 @@ void parser_free(struct parser *);
 void parser_feed(struct parser *, const char *bytes, size_t length);
 
 /*
- * The next reply, to be freed by the caller.  NULL if it is not complete yet, or if parser_failure() says why the stream
- * has ended: it is not that of a Redis server, or memory is lacking.  The rest of the stream is lost then.
+ * The next reply, to be freed by the caller.  NULL if it is not complete yet, or if parser_failure() says why the
+ * stream has ended: it is not that of a Redis server, or memory is lacking.  The rest of the stream is lost then.
  */
 struct reply *parser_next(struct parser *);
 const struct failure *parser_failure(const struct parser *);

@@ -10,9 +10,9 @@
  * The server for a request: the server of a URL, the primary that sentinels name, or the owner of a slot in a Cluster.
  *
  * It is one of the endpoints that are known, or else it is discovered: the sources, which are the sentinels or the
- * servers of the Cluster, are queried one after the other, each with a short timeout, until one has an answer.  Then the
- * server is connected to, and asked for its role if sentinels named it.  After a failure, or a reply that shows that it
- * is not the right server any more, it is looked for again.
+ * servers of the Cluster, are queried one after the other, each with a short timeout, until one has an answer.  Then
+ * the server is connected to, and asked for its role if sentinels named it.  After a failure, or a reply that shows
+ * that it is not the right server any more, it is looked for again.
  */
 enum {
 	NOWHERE = -1, /* no endpoint: not known, a source must be queried */
@@ -104,7 +104,8 @@ void route_close(struct route *);
 enum route_state route_reach(struct route *, const struct target *, bool busy);
 
 /*
- * The server wants another login.  True: there is another password, or will be, and the server will be connected to again.
+ * The server wants another login.  True: there is another password, or will be, and the server will be connected to
+ * again.
  */
 bool route_log_in_again(struct route *);
 

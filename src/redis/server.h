@@ -78,9 +78,9 @@ void server_send(struct server *, struct pending *, const char *bytes, size_t le
 void server_send_command(struct server *, struct pending *, const struct command *);
 
 /*
- * Close the connection if it is in this state, CHANNEL_OPEN or CHANNEL_CONNECTING, and has requests without a result, so
- * that the next request goes out on a new one.  The requests fail: their tasks are posted.  in_time: the deadline has
- * not passed yet.
+ * Close the connection if it is in this state, CHANNEL_OPEN or CHANNEL_CONNECTING, and has requests without a result,
+ * so that the next request goes out on a new one.  The requests fail: their tasks are posted.  in_time: the deadline
+ * has not passed yet.
  */
 void server_give_up(struct server *, enum channel_state, bool in_time);
 

@@ -184,8 +184,8 @@ send_look(struct acquire *t)
 }
 
 /*
- * How the look stands.  A first node that is slower than the others is waited for, for a while, since all waiters should
- * block at the same node.
+ * How the look stands.  A first node that is slower than the others is waited for, for a while, since all waiters
+ * should block at the same node.
  */
 static enum standing
 look_standing(const struct acquire *t, struct waiting *w)
@@ -249,8 +249,8 @@ look(struct acquire *t, struct err *err)
 /* -- Waiting ---------------------------------------------------------------- */
 
 /*
- * The first node where each holder that a majority names is the holder, or the one of these at which this waiter is blocked
- * already.  The number of nodes: there is none.
+ * The first node where each holder that a majority names is the holder, or the one of these at which this waiter is
+ * blocked already.  The number of nodes: there is none.
  */
 static int
 queue_node(const struct acquire *t)

@@ -7,10 +7,11 @@
  * Slots: at most N holders of one KEY.  A slot is an exclusive lock with a name of its own, `{KEY}:slot-2`, acquired,
  * renewed and released as any lock.  Only the waiters are common to the slots of a KEY (keys_of()).
  *
- *  -  A client is in a slot if a majority of the nodes gave it that slot.  Grants of different slots are never added up.
+ *  -  A client is in a slot if a majority of the nodes gave it that slot.  Grants of different slots are never added
+ *     up.
  *  -  A look at the slots and the entry of the waiter are one step on each node (slots.lua).
- *  -  A waiter blocks on the wake lists of all its slots in one BLPOP, and only at a node where the holder that a majority
- *     names for each slot is the holder there: the others would not be released there.
+ *  -  A waiter blocks on the wake lists of all its slots in one BLPOP, and only at a node where the holder that a
+ *     majority names for each slot is the holder there: the others would not be released there.
  *  -  Several slots are never asked for at once.
  */
 struct slots {
@@ -35,12 +36,15 @@ struct slots {
 enum status slots_prepare(struct slots *, const struct acquire_args *, struct err *);
 void slots_free(struct slots *);
 
-/* Choose the slot of the next attempt: that of the handoff token, or the one that was chosen by slots_wait(), or any. */
+/*
+ * Choose the slot of the next attempt: that of the handoff token, or the one that was chosen by slots_wait(), or any.
+ */
 void slots_enter(struct acquire *);
 
 /*
- * An attempt failed with this step, and nothing was granted: look, and wait until another one makes sense.  ST_OK: make it.
- * ST_HELD: all slots are held, and the wait is over, or is of no use.  ST_INTERRUPTED.  Otherwise there is no quorum.
+ * An attempt failed with this step, and nothing was granted: look, and wait until another one makes sense.  ST_OK: make
+ * it.  ST_HELD: all slots are held, and the wait is over, or is of no use.  ST_INTERRUPTED.  Otherwise there is no
+ * quorum.
  */
 enum status slots_wait(struct acquire *, enum attempt_step, unsigned int tries, struct err *);
 

@@ -236,8 +236,8 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 		return holder == NULL || holder->left_ms < 0 ? pause
 							     : clock_sooner(holder->left_ms * 1000 + 1000, pause);
 	/*
-	 * If the only missing votes are those of nodes that have started too recently, it is useless to try again until the
-	 * first of them may be up long enough.  Its uptime is known to the second.
+	 * If the only missing votes are those of nodes that have started too recently, it is useless to try again until
+	 * the first of them may be up long enough.  Its uptime is known to the second.
 	 */
 	for (i = 0; i < t->nodes->count; i++) {
 		if (t->error[i].guarded)
@@ -250,7 +250,8 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 }
 
 /*
- * Report the holder to the caller.  Its times are adjusted for the time since the attempt.  Returns when to do it again.
+ * Report the holder to the caller.  Its times are adjusted for the time since the attempt.  Returns when to do it
+ * again.
  */
 static int64_t
 report_holder(const struct acquire *t, int64_t since_us)

@@ -188,8 +188,8 @@ proc_shows_all(void)
 }
 
 /*
- * Examine the processes of a group, or those that may not be signalled, until one runs: that process.  0: none does, and
- * *zombies says whether there are any.
+ * Examine the processes of a group, or those that may not be signalled, until one runs: that process.  0: none does,
+ * and *zombies says whether there are any.
  */
 static pid_t
 find_running(pid_t group, bool forbidden, bool *zombies)
@@ -232,9 +232,9 @@ child_signal(const struct child *child, int signal)
 }
 
 /*
- * Has the group of the command ended?  kill(2) counts zombies as well.  A zombie that its parent, a daemon that left the
- * group, never reaps would keep the lock for as long as that parent lives.  So if kill(2) finds the group, /proc is read
- * to see whether any process of it still runs.
+ * Has the group of the command ended?  kill(2) counts zombies as well.  A zombie that its parent, a daemon that left
+ * the group, never reaps would keep the lock for as long as that parent lives.  So if kill(2) finds the group, /proc is
+ * read to see whether any process of it still runs.
  *
  * This is done only after the command itself has ended, normally for one process: the one that was found running
  * before.  If that one has ended, all processes of the host are examined, for at most a twentieth of the time.  A
@@ -275,7 +275,9 @@ child_left_behind(const struct child *child, pid_t except, char name[PROCESS_NAM
 	if (!process_read(getpid(), file, list, sizeof(list)))
 		return 0;
 	while ((pid = (pid_t)strtol(at, &at, 10)) > 0) {
-		/* Agents do nothing by themselves, and outlive the command that they were started for by some seconds. */
+		/*
+		 * Agents do nothing by themselves, and outlive the command that they were started for by some seconds.
+		 */
 		if (pid > child->pid && pid != except && process_name(pid, name, &is_ours) && !is_ours &&
 		    strcmp(name, "ssh-agent") != 0 && strcmp(name, "gpg-agent") != 0)
 			return pid;

@@ -51,8 +51,8 @@ enum status child_too_late(struct err *);
 pid_t child_reap(struct child *, int *status);
 
 /*
- * Send a signal to the command and its process group, or to the command alone if it is in the group of dlock.  Returns a
- * process that may not be signalled, since it runs as another user; 0: none.
+ * Send a signal to the command and its process group, or to the command alone if it is in the group of dlock.  Returns
+ * a process that may not be signalled, since it runs as another user; 0: none.
  */
 pid_t child_signal(const struct child *, int signal);
 
@@ -60,9 +60,9 @@ pid_t child_signal(const struct child *, int signal);
 bool child_gone(struct child *);
 
 /*
- * A process that the command has left behind when it and its group have ended, and its name, which may have any bytes.  0:
- * none is known.  Not `except`; nor a dlock, which cares for itself; nor ssh-agent or gpg-agent.  Waits a moment for one
- * that is about to end.
+ * A process that the command has left behind when it and its group have ended, and its name, which may have any bytes.
+ * 0: none is known.  Not `except`; nor a dlock, which cares for itself; nor ssh-agent or gpg-agent.  Waits a moment for
+ * one that is about to end.
  */
 pid_t child_left_behind(const struct child *, pid_t except, char name[PROCESS_NAME_SIZE]);
 

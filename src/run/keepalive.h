@@ -43,7 +43,7 @@ struct keepalive {
 	/* Opened with the thread, which most short commands never need: */
 	int alarm;   /* the thread's clock; -1: none yet */
 	int stop_fd; /* to the thread */
-	int news_fd; /* for the caller: readable when a renewal has failed, one has succeeded after that, or somebody asks */
+	int news_fd; /* for the caller: readable if a renewal failed, or succeeded after a failure, or if somebody asks */
 	pthread_mutex_t mutex;
 	/* under the mutex: */
 	struct keepalive_state state;
@@ -53,8 +53,8 @@ struct keepalive {
 };
 
 /*
- * Begin; the thread is not started yet.  margin_us before the end of validity the caller begins to end the command: from
- * then on no renewal is begun, so that a dlock that was stopped until then does not go on.
+ * Begin; the thread is not started yet.  margin_us before the end of validity the caller begins to end the command:
+ * from then on no renewal is begun, so that a dlock that was stopped until then does not go on.
  */
 void keepalive_open(struct keepalive *, struct backend *, const struct lease *, int64_t margin_us,
     const struct death_pipe *);
@@ -73,8 +73,8 @@ int keepalive_start(struct keepalive *);
 void keepalive_stop(struct keepalive *);
 
 /*
- * Set the alarm of the caller: it fires at the instant at_us, or when the policy has something to do if that is earlier.
- * A renewal that extends validity moves the alarm as well, so that the caller is not woken needlessly.
+ * Set the alarm of the caller: it fires at the instant at_us, or when the policy has something to do if that is
+ * earlier.  A renewal that extends validity moves the alarm as well, so that the caller is not woken needlessly.
  */
 void keepalive_set_alarm(struct keepalive *, int alarm, int64_t at_us, const struct policy *);
 

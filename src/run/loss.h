@@ -13,7 +13,9 @@ struct loss {
 	struct broken broken; /* the break that ended ours; token "": it was not broken, or that is unknown */
 };
 
-/* Look at the lock, and store a message that says who broke it and who holds it now, as far as known.  Returns ST_NO. */
+/*
+ * Look at the lock, and store a message that says who broke it and who holds it now, as far as known.  Returns ST_NO.
+ */
 enum status loss_explain(struct backend *, const struct lease *, struct loss *, struct err *);
 
 #endif

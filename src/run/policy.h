@@ -11,8 +11,8 @@
  *
  * The command gets the first signal early enough that SIGKILL, if necessary, is also sent before the lease ends.  If a
  * majority has denied the lock, it gets the first signal at once.  If the lease has already ended, because the host was
- * suspended or dlock was stopped, it gets SIGKILL at once.  --max-run ends a command in the same way, at its own time, and
- * so does somebody who asks for it; the lock is held meanwhile.
+ * suspended or dlock was stopped, it gets SIGKILL at once.  --max-run ends a command in the same way, at its own time,
+ * and so does somebody who asks for it; the lock is held meanwhile.
  */
 enum policy_order {
 	POLICY_WAIT, /* nothing to do until policy_due_us() */

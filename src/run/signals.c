@@ -140,8 +140,8 @@ signals_next(const struct signals *s, enum signal_origin *origin)
 		return signal;
 	*origin = SIGNAL_OF_OTHERS;
 	/*
-	 * The kernel sends those of the terminal to the whole process group.  On a hangup only the leader of the session is
-	 * signalled.  Signals of timers and limits are sent by the kernel, too, but to this process only.
+	 * The kernel sends those of the terminal to the whole process group.  On a hangup only the leader of the
+	 * session is signalled.  Signals of timers and limits are sent by the kernel, too, but to this process only.
 	 */
 	if (info.ssi_code == SI_KERNEL && is_among(of_terminal, signal) &&
 	    (getsid(0) != getpid() || (signal != SIGHUP && signal != SIGCONT)))

@@ -19,8 +19,8 @@ struct signals {
 };
 
 /*
- * Block the signals of failed writes (SIGPIPE, SIGXFSZ), so that these writes return an error.  Nobody reads them.  *given
- * is set to the mask before.
+ * Block the signals of failed writes (SIGPIPE, SIGXFSZ), so that these writes return an error.  Nobody reads them.
+ * *given is set to the mask before.
  */
 void signals_block_failed_writes(sigset_t *given);
 

@@ -90,8 +90,8 @@ become_hook(const struct supervision *plan, const char *reason)
 
 /*
  * Start it, with DLOCK_LOST_REASON in its environment, if it was not started yet.  It runs in a session of its own: no
- * signal for the command or for dlock reaches it, and it goes on if dlock ends.  It has the standard output and error of
- * dlock, and no standard input.
+ * signal for the command or for dlock reaches it, and it goes on if dlock ends.  It has the standard output and error
+ * of dlock, and no standard input.
  */
 static void
 start_hook(struct supervisor *s, const char *reason)
@@ -124,8 +124,8 @@ reap_hook(struct supervisor *s, pid_t pid, int status)
 }
 
 /*
- * Wait until it has ended, for a while from its start at most, or until a signal that would end dlock.  A hook that still
- * runs then goes on by itself.
+ * Wait until it has ended, for a while from its start at most, or until a signal that would end dlock.  A hook that
+ * still runs then goes on by itself.
  */
 static void
 finish_hook(struct supervisor *s)
@@ -159,7 +159,9 @@ send_signal(const struct supervisor *s, int signal)
 	return forbidden;
 }
 
-/* This process, if it is not 0, did not get a signal.  Said once.  SIGCONT may be sent to any process of the session. */
+/*
+ * This process, if it is not 0, did not get a signal.  Said once.  SIGCONT may be sent to any process of the session.
+ */
 static void
 report_forbidden(struct supervisor *s, int signal, pid_t pid)
 {
@@ -302,9 +304,9 @@ uses_terminal(void)
 }
 
 /*
- * Take the terminal back from the command, which a signal has ended (0: none has).  Was it ^C or ^\?  The terminal sends
- * these signals to its foreground group: to that of dlock, or only to that of the command.  In the second case, the signal
- * is sent to the group of dlock now, so that a calling script gets it, too.
+ * Take the terminal back from the command, which a signal has ended (0: none has).  Was it ^C or ^\?  The terminal
+ * sends these signals to its foreground group: to that of dlock, or only to that of the command.  In the second case,
+ * the signal is sent to the group of dlock now, so that a calling script gets it, too.
  */
 static bool
 was_ended_by_terminal(const struct supervisor *s, int signal)

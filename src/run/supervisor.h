@@ -67,9 +67,10 @@ struct supervised {
 
 /*
  * Returns when the command and its process group have ended and the lock has been released.  ST_OK: it has ended by
- * itself, see the result.  ST_LOST: the lock was lost; ST_MAX_RUN, ST_ASKED: dlock has ended it for that; each has been said,
- * and err is empty.  Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM if
- * the lease had nearly ended), and the lock has been released as well.  A failed release is a notice, not an error.
+ * itself, see the result.  ST_LOST: the lock was lost; ST_MAX_RUN, ST_ASKED: dlock has ended it for that; each has been
+ * said, and err is empty.  Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM;
+ * ST_NO_QUORUM if the lease had nearly ended), and the lock has been released as well.  A failed release is a notice,
+ * not an error.
  */
 enum status supervise(const struct supervision *, struct supervised *, struct err *);
 

@@ -68,7 +68,9 @@ check_length(const struct acquire *a, struct err *err)
 
 /* -- Waiting ---------------------------------------------------------------- */
 
-/* Ask for the holder of the slot whose lease ends first; nobody, if a slot is free.  Then a lease is looked for again. */
+/*
+ * Ask for the holder of the slot whose lease ends first; nobody, if a slot is free.  Then a lease is looked for again.
+ */
 static enum zk_code
 ask_slots(struct acquire *a)
 {
@@ -168,7 +170,9 @@ report(struct acquire *a, const struct holder *holder)
 	    : CLOCK_NEVER;
 }
 
-/* The wait also ends if the lock is kept for longer, after its command, or before it begins, because of --max-waiters. */
+/*
+ * The wait also ends if the lock is kept for longer, after its command, or before it begins, because of --max-waiters.
+ */
 static bool
 is_over(const struct acquire *a)
 {
@@ -177,8 +181,8 @@ is_over(const struct acquire *a)
 }
 
 /*
- * Watch the entry before ours, or the leases, if that is not watched yet, until it is gone, or a report or a look is due.
- * Ours is the first if that was the only one before it, and nothing has happened to ours.
+ * Watch the entry before ours, or the leases, if that is not watched yet, until it is gone, or a report or a look is
+ * due.  Ours is the first if that was the only one before it, and nothing has happened to ours.
  */
 static enum zk_code
 watch_before(struct acquire *a)
@@ -407,8 +411,8 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 /* -- Entering again ---------------------------------------------------------- */
 
 /*
- * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, and any holder renews it.
- * ST_NO: none of the caller's holds holds it.
+ * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, and any holder renews
+ * it.  ST_NO: none of the caller's holds holds it.
  */
 static enum status
 reenter(struct zk_backend *z, const struct acquire_args *args, struct lease *lease, struct err *err)
@@ -507,8 +511,8 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 	for (;;) {
 		code = attempt(&a, &refused, err);
 		/*
-		 * If the session has expired, or somebody has removed our nodes, the wait begins again at the end of the
-		 * queue.  A client that has waited already does so too if no session can be made.
+		 * If the session has expired, or somebody has removed our nodes, the wait begins again at the end of
+		 * the queue.  A client that has waited already does so too if no session can be made.
 		 */
 		if (is_over(&a) || (code != ZK_EXPIRED && code != ZK_NO_NODE && !(a.waited && session_is_lost(code))))
 			break;

@@ -24,8 +24,8 @@ struct zk_backend {
 };
 
 /*
- * Make the session and the entry those of a token.  False, with ST_USAGE in *err: it is no token.  A session that is the
- * one of the token already keeps its connection.
+ * Make the session and the entry those of a token.  False, with ST_USAGE in *err: it is no token.  A session that is
+ * the one of the token already keeps its connection.
  */
 bool zk_adopt(struct zk_backend *, const struct lease *, struct err *);
 
@@ -49,8 +49,8 @@ bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int
 void zk_hold_together(struct holder *, const char *name, int64_t holders);
 
 /*
- * A session that only looks: z->look, which is made if there is none, and serves the next look, too.  Call zk_look_end()
- * in any case, with the outcome: a failure ends the session, and its reason is noted for zk_error().
+ * A session that only looks: z->look, which is made if there is none, and serves the next look, too.  Call
+ * zk_look_end() in any case, with the outcome: a failure ends the session, and its reason is noted for zk_error().
  */
 enum zk_code zk_look_begin(struct zk_backend *, const struct wait *);
 void zk_look_end(struct zk_backend *, enum zk_code);

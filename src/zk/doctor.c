@@ -87,8 +87,8 @@ create(struct probe *p, int64_t length_ms)
 }
 
 /*
- * Make a session of the least length, attach to it by new connections, as renewals do, and end it.  Then make one of the
- * greatest length.
+ * Make a session of the least length, attach to it by new connections, as renewals do, and end it.  Then make one of
+ * the greatest length.
  */
 static enum zk_code
 try_sessions(struct probe *p)

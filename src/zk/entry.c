@@ -15,7 +15,10 @@
 
 /* The names of the nodes. */
 static const char *const names_of[][NODES_MOST] = {
-	/* Curator's InterProcessMutex and go-zookeeper, kazoo's Lock, the writer of Curator's InterProcessReadWriteLock. */
+	/*
+	 * Curator's InterProcessMutex and go-zookeeper, kazoo's Lock, the writer of Curator's
+	 * InterProcessReadWriteLock.
+	 */
 	[ENTRY_LOCK] = { "-lock-", "-__lock__", "-__WRIT__" },
 	/* The readers of Curator's InterProcessReadWriteLock and of kazoo. */
 	[ENTRY_READER] = { "-__READ__", "-__rlock__" },

@@ -42,7 +42,9 @@ struct entry {
 		int64_t waiting;	/* the number of waiters */
 		int64_t ahead;		/* those of them that are before it */
 	} place;
-	/* The metadata and this version are those of the node, as far as we know.  A write replaces only what we know. */
+	/*
+	 * The metadata and this version are those of the node, as far as we know.  A write replaces only what we know.
+	 */
 	bool known;
 	int32_t version;
 	/* Private. */
@@ -55,9 +57,9 @@ void entry_init(struct entry *, struct session *, const char *key, const struct 
 /* -- The place in the queue ------------------------------------------------- */
 
 /*
- * Add the entry to the queue, for session_retry(): make its nodes in one transaction, and the node of the KEY if there is
- * none.  If the reply to the last try was lost, the UUID shows whether they were made.  ZK_OK: the entry has its number,
- * its fence and its place, and is watched.  The session must be connected.
+ * Add the entry to the queue, for session_retry(): make its nodes in one transaction, and the node of the KEY if there
+ * is none.  If the reply to the last try was lost, the UUID shows whether they were made.  ZK_OK: the entry has its
+ * number, its fence and its place, and is watched.  The session must be connected.
  */
 enum zk_code entry_join(void *entry, const struct wait *);
 
@@ -85,9 +87,9 @@ int32_t entry_put_write(struct entry *);
 enum zk_code entry_write(struct entry *, const struct wait *);
 
 /*
- * A proof, for session_retry(): attach to the session with a new connection, and write our lock node behind it, with the
- * metadata of the entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or
- * its data does not have our hold.  ZK_EXPIRED: the session has ended.
+ * A proof, for session_retry(): attach to the session with a new connection, and write our lock node behind it, with
+ * the metadata of the entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was
+ * broken, or its data does not have our hold.  ZK_EXPIRED: the session has ended.
  *
  * Another process that uses the session closes our connection by making one of its own.
  */

@@ -160,8 +160,8 @@ end_session(struct release *r, const struct wait *wait)
 }
 
 /*
- * Delete our nodes in one transaction, if the data has not changed, and end the session behind it.  When the transaction
- * is answered the lock is free; the session, which has nothing any more, is not waited for.
+ * Delete our nodes in one transaction, if the data has not changed, and end the session behind it.  When the
+ * transaction is answered the lock is free; the session, which has nothing any more, is not waited for.
  */
 static enum zk_code
 delete_nodes(struct release *r, const struct wait *wait)
@@ -251,8 +251,8 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 		return ST_USAGE;
 	log_debug(&z->log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
 	/*
-	 * A server that learns of a new session tells the leader of it with its full length, within half a tick.  A session
-	 * is at least two ticks long.
+	 * A server that learns of a new session tells the leader of it with its full length, within half a tick.  A
+	 * session is at least two ticks long.
 	 */
 	reported_us = clock_add(z->session.created_us,
 	    clock_sooner((int64_t)z->session.granted.length_ms * 250, REPORTS_US));
@@ -281,8 +281,8 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 /* -- Breaking --------------------------------------------------------------- */
 
 /*
- * Find the first node of the entry of the holder that was looked at, as its number tells, which never comes again.  It is
- * the first entry, or for a slot any of the leases.  ZK_NO_NODE: it is gone.
+ * Find the first node of the entry of the holder that was looked at, as its number tells, which never comes again.  It
+ * is the first entry, or for a slot any of the leases.  ZK_NO_NODE: it is gone.
  */
 static enum zk_code
 find_holder(struct session *s, const struct names *q, const struct break_args *args, char *lock, size_t *holder)
@@ -344,8 +344,8 @@ out:
 }
 
 /*
- * The record of who broke the lock is kept by the node of the KEY, as long as it is there.  Data that is not dlock's, or
- * that we may not read, belongs to somebody else, and stays.
+ * The record of who broke the lock is kept by the node of the KEY, as long as it is there.  Data that is not dlock's,
+ * or that we may not read, belongs to somebody else, and stays.
  */
 enum status
 zk_break(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)

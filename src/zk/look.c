@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking at locks: their queues, the holders, which are the first entries, and those who wait behind them; listing them. */
+/*
+ * Looking at locks: their queues, the holders, which are the first entries, and those who wait behind them; listing
+ * them.
+ */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,8 +110,8 @@ within(int64_t value, int64_t most)
 }
 
 /*
- * The data of our own nodes has the rest.  The clock of the leader and ours may differ, and data may be anything: the times
- * are those that are safe for arithmetic.
+ * The data of our own nodes has the rest.  The clock of the leader and ours may differ, and data may be anything: the
+ * times are those that are safe for arithmetic.
  */
 bool
 zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t *made_ms, int64_t *slot)

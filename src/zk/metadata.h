@@ -23,10 +23,10 @@
  *	hold first
  *	hold 8xAbc-_1
  *
- * A lease without "slot" waits for one.  Without "kept" the lock was not released.  "asked" is who asks the holder to end; a
- * client with "replaces" asks others.  The data of the node of a KEY has "broken", the beginning of the token of the
- * last lock that was broken, and "owner", who broke it.  In a value, % and control characters are escaped as %XX.  Lines
- * with other names are skipped.
+ * A lease without "slot" waits for one.  Without "kept" the lock was not released.  "asked" is who asks the holder to
+ * end; a client with "replaces" asks others.  The data of the node of a KEY has "broken", the beginning of the token of
+ * the last lock that was broken, and "owner", who broke it.  In a value, % and control characters are escaped as %XX.
+ * Lines with other names are skipped.
  */
 enum {
 	METADATA_SIZE = 4096, /* data of this length is not ours */

@@ -14,8 +14,8 @@
  *
  * Every child whose name ends in a number of ten characters is a contender, whoever made it; the server appended that
  * number.  The contenders of one client make one entry: their names share "_c_UUID".  An entry stands in the place of
- * its first contender.  The client of the first entry holds the lock; if it is a reader, all readers up to the first entry of
- * another kind hold it together.
+ * its first contender.  The client of the first entry holds the lock; if it is a reader, all readers up to the first
+ * entry of another kind hold it together.
  *
  * A queue is a list of these names, in their order.
  */
@@ -38,8 +38,8 @@ bool queue_number(const char *name, size_t length, int32_t *number);
 size_t queue_find(const struct names *, const char *entry);
 
 /*
- * The first contender of the nearest entry before this one, the first of its own; with `not_readers` the nearest that is no
- * reader.  QUEUE_NOBODY: none is before it.
+ * The first contender of the nearest entry before this one, the first of its own; with `not_readers` the nearest that
+ * is no reader.  QUEUE_NOBODY: none is before it.
  */
 size_t queue_before(const struct names *, size_t contender, bool not_readers);
 

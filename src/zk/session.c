@@ -403,8 +403,8 @@ session_begin(struct session *s)
 }
 
 /*
- * Does something else than ZooKeeper listen there?  Redis and web servers are silent until a line ends, so send one: the
- * command of an administrator, which ZooKeeper answers in one of three ways.
+ * Does something else than ZooKeeper listen there?  Redis and web servers are silent until a line ends, so send one:
+ * the command of an administrator, which ZooKeeper answers in one of three ways.
  */
 static bool
 is_other_server(const struct session *s, const struct wait *limit)
@@ -463,11 +463,11 @@ greet(struct session *s, const struct wait *share, const struct wait *limit)
 }
 
 /*
- * Try the servers in turn, each with its share of the time, but not the one that was tried last.  With `first_only` all are
- * tried, and the first that accepts a connection gets all of the time: no other is tried after it.
+ * Try the servers in turn, each with its share of the time, but not the one that was tried last.  With `first_only` all
+ * are tried, and the first that accepts a connection gets all of the time: no other is tried after it.
  *
- * While the old connection is open, a server that hangs up may have no place for another one, so the next one is tried.  If
- * all hang up, the old connection is closed, and the first one is tried again.
+ * While the old connection is open, a server that hangs up may have no place for another one, so the next one is tried.
+ * If all hang up, the old connection is closed, and the first one is tried again.
  */
 static enum zk_code
 try_servers(struct session *s, const struct wait *limit, bool first_only)

@@ -16,13 +16,13 @@
  * A session of the ensemble, and the one connection that it has at a time.
  *
  * A session is a lease: the ensemble ends it, and deletes its ephemeral nodes, when no client has renewed it for its
- * length.  The leader decides that, and does not count all that a client sends: not pings, not reads, not requests on an
- * old connection.  So the lease counts from proofs only.
+ * length.  The leader decides that, and does not count all that a client sends: not pings, not reads, not requests on
+ * an old connection.  So the lease counts from proofs only.
  *
  * A proof is a ConnectRequest for the session that was answered with the session's id, and behind it, on the same
- * connection, a write of the session that was answered without an error.  Connecting makes the leader renew the session;
- * the write shows that the leader received this very ConnectRequest, and was still the leader.  Making the session is a
- * proof as well.  The lease counts from when the ConnectRequest was sent.
+ * connection, a write of the session that was answered without an error.  Connecting makes the leader renew the
+ * session; the write shows that the leader received this very ConnectRequest, and was still the leader.  Making the
+ * session is a proof as well.  The lease counts from when the ConnectRequest was sent.
  */
 struct session {
 	struct loop loop;
@@ -75,15 +75,15 @@ void session_free(struct session *);
 
 /*
  * Make a session of this length.  The servers are tried in turn, again and again until the limit if any accepts
- * connections: they elect a leader.  If the one that accepts hangs, the others share the same time once more.  ZK_OK: the
- * server may have granted another length.
+ * connections: they elect a leader.  If the one that accepts hangs, the others share the same time once more.  ZK_OK:
+ * the server may have granted another length.
  */
 enum zk_code session_create(struct session *, int64_t length_ms, const struct wait *);
 
 /*
  * Begin to attach to the session with a new connection: put the ConnectRequest.  Requests that are put behind it go out
- * in the same send.  The session gets the length that s->granted has.  The old connection is not used any more, but stays open
- * until the session is proven: a server that takes so many connections of a host would give its place away.
+ * in the same send.  The session gets the length that s->granted has.  The old connection is not used any more, but
+ * stays open until the session is proven: a server that takes so many connections of a host would give its place away.
  */
 void session_begin(struct session *);
 
@@ -92,8 +92,8 @@ int32_t session_put(struct session *, const struct wire_request *);
 int32_t session_put_path(struct session *, enum wire_op, const char *path);
 
 /*
- * Put a request that watches a node, s->ours or s->before: `exists`, or getChildren2 for what it has.  The path must outlive
- * the watch.  Returns its xid.
+ * Put a request that watches a node, s->ours or s->before: `exists`, or getChildren2 for what it has.  The path must
+ * outlive the watch.  Returns its xid.
  */
 int32_t session_put_watch(struct session *, struct watched *, enum wire_op, const char *path);
 
@@ -101,8 +101,8 @@ int32_t session_put_watch(struct session *, struct watched *, enum wire_op, cons
  * Send what was put.  Here an exchange begins: sending and the replies take at most timeout_us in all.
  *
  * After session_begin() it connects to a server, and takes the ConnectResponse.  A server that accepts no connection is
- * left for the next one.  If one hangs up, perhaps since it takes no more connections, the old one is closed first and it
- * is tried again.  ZK_EXPIRED: the ensemble has ended the session, for certain.
+ * left for the next one.  If one hangs up, perhaps since it takes no more connections, the old one is closed first and
+ * it is tried again.  ZK_EXPIRED: the ensemble has ended the session, for certain.
  */
 enum zk_code session_send(struct session *, const struct wait *);
 
@@ -147,8 +147,8 @@ typedef enum zk_code session_try(void *context, const struct wait *);
 enum zk_code session_retry(struct session *, session_try *, void *context, const struct wait *);
 
 /*
- * Wait before another try, longer after each: *tries is their number so far, and counted on.  False: the limit has ended;
- * by its descriptor, if *code is ZK_INTERRUPTED now.
+ * Wait before another try, longer after each: *tries is their number so far, and counted on.  False: the limit has
+ * ended; by its descriptor, if *code is ZK_INTERRUPTED now.
  */
 bool session_pause(struct session *, unsigned int *tries, const struct wait *, enum zk_code *code);
 

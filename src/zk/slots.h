@@ -9,10 +9,10 @@
 #include "zk/session.h"
 
 /*
- * The slots of a KEY, in the layout of Curator's InterProcessSemaphoreV2: KEY/locks is a mutex, and below KEY/leases each
- * holder has a lease, an ephemeral sequential node.  Who wants a slot takes the mutex, makes a lease, waits until there
- * are no more leases than slots, and leaves the mutex.  So the first in the queue of the mutex is the only one that waits
- * for a lease to go.
+ * The slots of a KEY, in the layout of Curator's InterProcessSemaphoreV2: KEY/locks is a mutex, and below KEY/leases
+ * each holder has a lease, an ephemeral sequential node.  Who wants a slot takes the mutex, makes a lease, waits until
+ * there are no more leases than slots, and leaves the mutex.  So the first in the queue of the mutex is the only one
+ * that waits for a lease to go.
  *
  * The number of a slot is in the data of its lease.  It is chosen in the mutex: the least that no other lease names.
  * Leases of Curator name none.  For those who look, each has the least number that no lease names.
@@ -52,8 +52,8 @@ struct slots_summary {
 enum zk_code slots_ask(struct session *, const char *path, struct slots_summary *, const struct wait *);
 
 /*
- * For session_retry(), in the mutex, if there is room for the lease: choose the number of its slot, write it, and leave the
- * mutex by the same transaction.
+ * For session_retry(), in the mutex, if there is room for the lease: choose the number of its slot, write it, and leave
+ * the mutex by the same transaction.
  */
 struct slot_choice {
 	struct entry *lease, *mutex;

@@ -35,8 +35,9 @@ bool path_to_key(const char *path, size_t chroot_length, char *key, size_t size)
 bool path_is_chroot(const char *chroot);
 
 /*
- * The slots of a KEY have keys, but no nodes, of their own: KEY/leases/slot-2, and KEY/leases for all of them.  Is this path
- * one of these?  Then cut it after "leases", and return the number of the slot; 0: all of them; -1: it is another path.
+ * The slots of a KEY have keys, but no nodes, of their own: KEY/leases/slot-2, and KEY/leases for all of them.  Is this
+ * path one of these?  Then cut it after "leases", and return the number of the slot; 0: all of them; -1: it is another
+ * path.
  */
 int path_cut_slot(char *path, size_t chroot_length);
 
