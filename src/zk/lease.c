@@ -434,6 +434,7 @@ zk_ask(struct backend *backend, const struct break_args *args, enum ownership *o
 	int32_t list;
 
 	path_of_key(z->url.chroot, args->key, lock);
+	(void)path_cut_slot(lock, strlen(z->url.chroot));
 	if (code == ZK_OK) {
 		(void)session_put_path(&z->look, WIRE_SYNC, lock);
 		list = session_put_path(&z->look, WIRE_GET_CHILDREN2, lock);

@@ -44,6 +44,15 @@ me="$(id -un)@$(uname -n)"
     zk_is_free "$key"
 }
 
+@test "break --ask of a slot: its holder ends, and the other one stays" {
+    start_holding "$key" --slots 2 'sleep 60'
+    other=$bg
+    start_holding "$key" --slots 2 'sleep 60'
+    works break --ask --quiet "$key/leases/slot-2"
+    finishes 76
+    alive "$other"
+}
+
 @test "run --replace: the old command has ended before the new one starts" {
     start_holding "$key" --ttl 30s 'trap "sleep 1; touch ended; exit" TERM; while :; do sleep 0.1; done'
     works run --replace "$key" -- test -e ended
