@@ -474,7 +474,9 @@ check_status(const struct invocation *inv, struct err *err)
 	if (slots && (o->max_age_given || all))
 		return err_set(err, ST_USAGE,
 		    "%s and --slots cannot be used together; name a slot, as in '{KEY}:slot-1'",
-		    all ? "--all" : "--max-age");
+		    o->max_age_given ? "--max-age"
+			: o->all     ? "--all"
+				     : "--failed");
 	if (!names && o->prometheus && o->json)
 		return err_set(err, ST_USAGE, "--prometheus and --json cannot be used together");
 	if (!names && o->prometheus && o->watch)

@@ -52,6 +52,7 @@ static const char break_details[] = "Shows the holder, asks for confirmation at 
 				    "from all nodes if it still has that holder.  A dlock run whose lock is broken\n"
 				    "ends its COMMAND and exits with 76.\n"
 				    "With --ask the holder ends its COMMAND first, and then releases the lock.\n"
+				    "dlock waits for that without a limit, unless --wait sets one.\n"
 				    "Exit status: 0 if it was broken, or has ended, 1 if it was free, 75 if it is\n"
 				    "still held.\n";
 
@@ -353,7 +354,8 @@ look_before(struct completion *c, char *const *words, int *command)
 			value = c->words.value;
 			tilde = value != NULL && strncmp(value, "~/", 2) == 0 && home != NULL;
 			if ((spec->kind == OPTION_NODE || strcmp(spec->name, "prefix") == 0 ||
-				strcmp(spec->name, "config") == 0 || strstr(spec->name, "password-file") != NULL) &&
+				strcmp(spec->name, "config") == 0 || strcmp(spec->name, "sentinel-user") == 0 ||
+				strstr(spec->name, "password-file") != NULL) &&
 			    asprintf(&c->where[c->options], "--%s=%s%s", spec->name, tilde ? home : "",
 				value + tilde) >= 0)
 				c->options++;

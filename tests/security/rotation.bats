@@ -171,6 +171,9 @@ survives() {
     rm -f finish
     start_holding "$key" --ttl 3s --password-file password --sentinel-password-file watch \
         'until [ -e finish ]; do sleep 0.05; done'
+    REDISCLI_AUTH=watch-word rcli own acl setuser other on '>third-word' +@all >/dev/null
+    (umask 077 && echo third-word >other)
+    wait_until "dlock --complete 7 status --password-file password --sentinel-user other --sentinel-password-file other '' | grep -x '$key'"
     REDISCLI_AUTH=watch-word rcli own acl setuser default resetpass '>other-word' >/dev/null
     (umask 077 && echo other-word >watch)
     set_password new-word n1
