@@ -519,8 +519,8 @@ TEST(replicas)
 {
 	static const enum script confirmed[] = { SCRIPT_ACQUIRE, SCRIPT_ASK, SCRIPT_FENCE, SCRIPT_HEAL, SCRIPT_RENEW,
 		SCRIPT_SHARE };
+	struct keys n = { .key = NULL };
 	struct command c;
-	struct keys n;
 	size_t i, all;
 
 	keys_of("k", &n);

@@ -127,7 +127,7 @@ TEST(stop)
 
 TEST(die)
 {
-	const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+	const struct rlimit limit = { on_valgrind() ? 0 : RLIM_INFINITY, RLIM_INFINITY };
 	char folder[64];
 	int status = 0;
 	pid_t pid;
@@ -135,7 +135,7 @@ TEST(die)
 	temporary_folder(folder, sizeof(folder));
 	pid = fork();
 	if (pid == 0) {
-		(void)setrlimit(RLIMIT_CORE, &none);
+		(void)setrlimit(RLIMIT_CORE, &limit);
 		(void)sigaction(SIGQUIT, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 		signals_die_of(chdir(folder) == 0 ? SIGQUIT : SIGTERM);
 		_exit(0);

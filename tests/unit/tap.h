@@ -181,6 +181,15 @@ main(void)
 	return tap_failures != 0;
 }
 
+/* valgrind has no pidfd_open(2), and writes core files itself. */
+static inline bool
+on_valgrind(void)
+{
+	const char *const preload = getenv("LD_PRELOAD");
+
+	return preload != NULL && strstr(preload, "vgpreload") != NULL;
+}
+
 static inline bool
 temporary_folder(char *path, size_t size)
 {
