@@ -448,6 +448,7 @@ TEST(login_again)
 		(void)close(server);
 	}
 	each_ok("another password logs in anew");
+	(void)unlink(file);
 }
 
 TEST(window)
