@@ -113,14 +113,16 @@ reported() {
     [ -z "$(ls -A folder)" ]
     gives 4 run --report /dev/full "$key" -- sh -c 'exit 4'
     complains /dev/full
-    attempt bash -c 'ulimit -f 0; exec "$@"' - "$DLOCK" run --report report "$key" -- sh -c 'exit 4'
-    exits 4
-    [ -z "$(find . -name 'report*')" ] || fail "something is left: $(ls)"
     echo >file
     refuses 71 'Not a directory' run --report file/report "$key" -- touch begun
     refuses 71 'No such file' run --report '' "$key" -- touch begun
     refuses 71 'too long' run --report "$(printf 'r%.0s' {1..5000})" "$key" -- touch begun
     [ ! -e begun ]
+    # ThreadSanitizer writes a file before main.
+    if grep -aq __tsan_init "$DLOCK"; then return; fi
+    attempt bash -c 'ulimit -f 0; exec "$@"' - "$DLOCK" run --report report "$key" -- sh -c 'exit 4'
+    exits 4
+    [ -z "$(find . -name 'report*')" ] || fail "something is left: $(ls)"
 }
 
 @test "--json prints the report after the output of the command" {
