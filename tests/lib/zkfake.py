@@ -143,6 +143,7 @@ class Ensemble:
     def start(self):
         for server in self.servers.values():
             server.client = self.network.listen(server.serve)
+        self.led_by = self.leader()
         asyncio.run_coroutine_threadsafe(self.pass_time(), self.network.loop)
 
     def ports(self):
@@ -155,7 +156,7 @@ class Ensemble:
         self.network.heal()
         for server in self.servers.values():
             server.start(None)
-        while sorted(self.roles().values()) != ["follower", "follower", "leader"]:
+        while sorted(self.roles().values()) != ["follower", "follower", "leader"] or self.led_by is not self.leader():
             time.sleep(0.02)
 
     def leader(self):
