@@ -39,7 +39,6 @@ struct line {
 	const struct log *log;
 	const struct err *why;	     /* why the last try failed */
 	char key[200];		     /* for messages */
-	int slots;		     /* 0: it is for the lock */
 	char lead[HOLDER_LEAD_SIZE]; /* precedes the holder: "held by " */
 	int64_t since_us;	     /* the operation has begun */
 	bool shown;		     /* there is a status line */
@@ -95,12 +94,14 @@ recall(struct line *line, const struct holder *holder)
 static void
 add_lead(const struct line *line, const struct holder *holder, struct text *text)
 {
+	const int slots = line->of->args.slots;
+
 	if (holder->state == LOCK_SHARED && holder->holds > 0)
 		text_addf(text, ", shared by %" PRId64 ", first ", holder->holds);
 	else if (holder->state == LOCK_SHARED)
 		text_addf(text, ", shared, first by ");
 	else
-		text_addf(text, line->slots > 1 ? ", %d held, first by " : ", held by ", line->slots);
+		text_addf(text, slots > 1 ? ", %d held, first by " : ", held by ", slots);
 }
 
 static int64_t
@@ -315,8 +316,7 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 	enum status status = ST_HELD;
 
 	(void)text_show(inv->operand[0], line.key, sizeof(line.key));
-	line.slots = inv->options.slots;
-	(void)holder_lead(line.slots, line.lead);
+	(void)holder_lead(a->args.slots, line.lead);
 	if (!inv->options.quiet && (inv->options.wait_ms != 0 || inv->options.replace))
 		a->args.waiting = terminal ? draw : say_waiting;
 	a->args.context = &line;

@@ -527,10 +527,8 @@ is_clear(const struct acquire *t)
 static bool
 may_enter(const struct acquire *t)
 {
-	int first = 0;
+	const int first = waitqueue_first_node(t);
 
-	while (first < t->nodes->count && !attempt_held_at(&t->attempt, first))
-		first++;
 	return first < t->nodes->count && (t->writers[first] == 0 || (t->writers[first] > 0 && is_clear(t)));
 }
 

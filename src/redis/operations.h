@@ -191,6 +191,9 @@ void waitqueue_unlist(struct waitqueue *);
  */
 bool waitqueue_pop(struct acquire *, int node, int list);
 
+/* The first node that named the holder; the number of nodes: none did. */
+int waitqueue_first_node(const struct acquire *);
+
 /*
  * After a split vote this waiter is in no queue, and a node that hands over may have no other waiter: look for the
  * handoff token there.  True if there was one: make an attempt with it.

@@ -338,9 +338,8 @@ waitqueue_last_try_us(const struct acquire *t, enum attempt_step step)
 										   : t->args->wait.until_us;
 }
 
-/* The first node that named the holder; the number of nodes: none did. */
-static int
-first_node(const struct acquire *t)
+int
+waitqueue_first_node(const struct acquire *t)
 {
 	int i = 0;
 
@@ -370,7 +369,7 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, st
 	if (t->args->wait.until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD) {
 		if (hands_over && !waitqueue_await_node(t))
 			return err_set(err, ST_INTERRUPTED, "interrupted");
-		if (t->queue.handoff[0] == '\0' && !waitqueue_admits(t, first_node(t), err))
+		if (t->queue.handoff[0] == '\0' && !waitqueue_admits(t, waitqueue_first_node(t), err))
 			return ST_HELD;
 		if (hands_over)
 			queue_up(t);
@@ -432,7 +431,7 @@ bool
 waitqueue_find_handoff(struct acquire *t)
 {
 	const struct holder *const holder = attempt_holder(&t->attempt);
-	const int i = first_node(t);
+	const int i = waitqueue_first_node(t);
 
 	return i < t->nodes->count && waitqueue_hands_over(holder) && holder_has_ended(holder) &&
 	    waitqueue_pop(t, i, 0);
