@@ -173,3 +173,15 @@ cluster_move_begin() {
     rcli "$3" cluster setslot "$slot" importing "$(cluster_id "$2")" >/dev/null
     rcli "$2" cluster setslot "$slot" migrating "$(cluster_id "$3")" >/dev/null
 }
+
+# readers_and_writer NAME: readers share $key, a writer waits for them, and they for the writer; NAME is the server.
+readers_and_writer() {
+    token=$(dlock acquire --shared "$key")
+    works run --shared "$key" -- true
+    refuses 75 'shared by 1 reader, ' run "$key" -- true
+    start run --wait 60s "$key" -- true
+    wait_until "rcli $1 info clients | grep -q '^blocked_clients:1'"
+    refuses 75 'a writer waits' run --shared "$key" -- true
+    works release "$key" "$token"
+    finishes 0
+}

@@ -250,14 +250,7 @@ takes_slot() { try run --slots 2 "$key" -- true; }
 
 @test "with these rights: readers, and a writer that waits for them" {
     as_user
-    token=$(dlock acquire --shared "$key")
-    works run --shared "$key" -- true
-    refuses 75 'shared by 1 reader, ' run "$key" -- true
-    start run --wait 60s "$key" -- true
-    wait_until "rcli a info clients | grep -q '^blocked_clients:1'"
-    refuses 75 'a writer waits' run --shared "$key" -- true
-    works release "$key" "$token"
-    finishes 0
+    readers_and_writer a
 }
 
 @test "with these rights: the history" {

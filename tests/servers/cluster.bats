@@ -51,14 +51,7 @@ another() {
 }
 
 @test "readers share a lock, a writer waits for them, and they for the writer" {
-    token=$(dlock acquire --shared "$key")
-    works run --shared "$key" -- true
-    refuses 75 'shared by 1 reader, ' run "$key" -- true
-    start run --wait 60s "$key" -- true
-    wait_until "rcli $(owner "$key") info clients | grep -q '^blocked_clients:1'"
-    refuses 75 'a writer waits' run --shared "$key" -- true
-    works release "$key" "$token"
-    finishes 0
+    readers_and_writer "$(owner "$key")"
 }
 
 @test "status lists the locks of all masters" {

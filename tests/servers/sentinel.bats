@@ -48,14 +48,7 @@ setup() {
 }
 
 @test "readers share a lock at the master, a writer waits for them, and they for the writer" {
-    token=$(dlock acquire --shared "$key")
-    works run --shared "$key" -- true
-    refuses 75 'shared by 1 reader, ' run "$key" -- true
-    start run --wait 60s "$key" -- true
-    wait_until "rcli master info clients | grep -q '^blocked_clients:1'"
-    refuses 75 'a writer waits' run --shared "$key" -- true
-    works release "$key" "$token"
-    finishes 0
+    readers_and_writer master
 }
 
 @test "the database after the name of the service" {
