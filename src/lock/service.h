@@ -229,7 +229,8 @@ struct service {
 
 	/*
 	 * A descriptor that becomes readable when something has happened to the lock; -1: none.  It changes with each
-	 * operation.  When it is readable, call alerted().  True: renew soon.  NULL: the backend notices nothing.
+	 * operation.  Call alerted() after each renewal, since what came with its replies makes nothing readable, and
+	 * whenever the descriptor is readable.  True: renew soon.  NULL: the backend notices nothing.
 	 */
 	int (*alert_fd)(struct backend *);
 	bool (*alerted)(struct backend *);

@@ -141,14 +141,14 @@ work(void *arg)
 			if (!renew(r))
 				return NULL;
 		}
-		clock_alarm_set(r->alarm, r->schedule.renew_at_us);
+		/* Before each poll: what came in one read with the replies to a renewal makes nothing readable. */
+		if (keepalive_alert_fd(r) >= 0 && r->backend->service->alerted(r->backend))
+			lease_hasten(&r->schedule, 0);
 		fds[2].fd = keepalive_alert_fd(r);
-		fds[2].revents = 0;
+		clock_alarm_set(r->alarm, r->schedule.renew_at_us);
 		(void)poll(fds, 3, -1);
 		if (fds[0].revents != 0)
 			return NULL;
-		if (fds[2].revents != 0 && r->backend->service->alerted(r->backend))
-			lease_hasten(&r->schedule, 0);
 	}
 }
 

@@ -39,6 +39,7 @@ class Conversation:
     def __init__(self, conn, folder):
         self.conn, self.folder = conn, folder
         self.names, self.data, self.number = [], b"{}", 0
+        self.held = b""
 
     def lie(self, kind):
         try:
@@ -74,7 +75,8 @@ class Conversation:
 
     def answer(self, kind, xid, good):
         lie = self.lie(kind)
-        self.conn.sendall(lie(self, xid, good) if lie else good)
+        held, self.held = self.held, b""
+        self.conn.sendall(held + (lie(self, xid, good) if lie else good))
 
     def reply(self, xid, body=b"", code=0):
         return frame(struct.pack(">iqi", xid, ZXID, code), body)
@@ -129,6 +131,11 @@ def endless(make):
 
 def nothing(_talk, _xid, _good):
     time.sleep(3600)
+
+
+def with_the_next(talk, _xid, good):
+    talk.held = good
+    return b""
 
 
 def reset(talk, _xid, _good):
@@ -187,6 +194,7 @@ LIES = {
     "huge": with_length(2147483647),
     "large": with_length(200 << 20),
     "zero": with_length(0),
+    "with-next": with_the_next,
     "half": lambda talk, xid, good: frame(good[4:4 + max(len(good) // 2 - 4, 0)]),
     "header": lambda talk, xid, good: frame(good[4:12]),
     "more": lambda talk, xid, good: frame(good[4:], bytes(1 << 20)),
