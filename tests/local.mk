@@ -247,7 +247,6 @@ tests_data = \
 	tests/claims.tsv \
 	tests/coverage/README.md \
 	tests/coverage/flush.c \
-	tests/coverage/report.py \
 	tests/coverage/run \
 	tests/fault \
 	tests/inject/README.md \
@@ -381,7 +380,7 @@ coverage:
 	@$(can_test)
 	rm -rf coverage && $(MKDIR_P) coverage
 	$(MAKE) $(AM_MAKEFLAGS) distdir distdir=coverage/source
-	+cd coverage && PYTHON='$(PYTHON)' source/tests/coverage/run source
+	+cd coverage && source/tests/coverage/run source
 
 check-valgrind: all
 	@$(can_test)
