@@ -51,13 +51,6 @@ lasts() {
     [ ! -s twice ]
 }
 
-@test "a lease too short to be held is refused and leaves no lock" {
-    try acquire --ttl 1ms "$key"
-    [ "$status" -ne 0 ] || fail "a lease of 1 ms was granted"
-    complains
-    wait_until "free '$key'"
-}
-
 @test "-E sets the exit status for a held lock, and changes no other" {
     take "$key"
     refuses 9 held acquire -E 9 "$key"

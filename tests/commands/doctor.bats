@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# dlock doctor: is this Redis fit to keep locks?
+# dlock doctor: is this Redis fit to keep locks?  What is found of which facts, and the advice, is in tests/unit/doctor.c.
 
 load ../lib/redis
 
@@ -14,11 +14,6 @@ setup_file() {
 }
 setup() {
     test_begin
-    # Reset what the test before has set.
-    rcli a config set maxmemory-policy noeviction
-    rcli a config set maxmemory 0
-    rcli a config set timeout 0
-    rcli a config set maxclients 10000
     export DLOCK_TTL=3s DLOCK_NODE_TIMEOUT=5s
 }
 
@@ -113,30 +108,6 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
     finds persistence warn 'AOF and snapshots are off'
     [[ $(jq -r 'select(.check == "persistence").advice' <<<"$output") == *'--restart-guard 3s'* ]] ||
         fail "expected advice"
-    doctor --restart-guard 3s
-    finds persistence ok 'covers this'
-    rcli a config set save '3600 1'
-    doctor
-    finds persistence warn 'since the last snapshot'
-    rcli a config set save ''
-}
-
-@test "a server that evicts keys" {
-    rcli a config set maxmemory 100mb
-    doctor
-    finds memory ok noeviction
-    rcli a config set maxmemory-policy volatile-lru
-    doctor
-    finds memory warn 'volatile-lru: locks are evicted'
-}
-
-@test "few free connections, and idle ones that are closed" {
-    rcli a config set maxclients 50
-    doctor
-    finds clients warn 'of 50 connections'
-    rcli a config set timeout 3
-    doctor --ttl 30s
-    finds idling warn 'closed after 3s'
 }
 
 @test "a replica: fail, 69" {
@@ -207,51 +178,6 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
     exits 69
     finds servers fail 'are the same server'
     complains 'same server'
-}
-
-@test "nodes that do not report which server they are: a warning" {
-    rcli a acl setuser plain on '>plain' '~*' +@all -info
-    DLOCK_NODES="unix://plain:plain@$(node a) $(node b)" doctor
-    exits 1
-    finds servers unknown 'not all nodes report which server'
-    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || fail "expected advice"
-}
-
-@test "a lock that cannot be kept has advice, too" {
-    rcli a config set maxmemory 1
-    doctor
-    rcli a config set maxmemory 0
-    exits 69
-    finds lock fail 'memory is full'
-    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || fail "expected advice"
-}
-
-@test "a --restart-guard that still applies is shown" {
-    diagnoses 69 --restart-guard 1h
-    finds lock fail restart-guard
-}
-
-@test "several servers without INFO keep locks by default, without a guard, and doctor says both" {
-    nodes=()
-    for i in 1 2 3; do
-        redis_start "mute$i" --rename-command INFO ''
-        nodes+=(--node "$(node "mute$i")")
-    done
-    works run --restart-guard auto "${nodes[@]}" "$key" -- true
-    diagnoses 1 --restart-guard auto "${nodes[@]}"
-    finds lock ok
-    finds uptime warn 'cannot apply'
-    [[ $output != *'covers this'* ]] || fail "no guard covers anything here"
-    diagnoses 69 "${nodes[@]}" --restart-guard 1h
-    finds lock fail 'it has no INFO'
-}
-
-@test "on a terminal lines are wrapped between words" {
-    yields 1 "$PYTHON" "$lib_dir/terminal.py" -- env NO_COLOR=1 sh -c 'stty cols 60; exec "$0" doctor' "$DLOCK"
-    for line in "${lines[@]}"; do
-        [[ ${#line} -le 60 || $line == /* ]] || fail "too wide: $line"
-    done
-    [[ $output == *'-> with'* ]]
 }
 
 @test "usage: no operands, no options of others" {

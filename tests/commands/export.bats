@@ -194,15 +194,3 @@ owned_by_script() {
     succeeds
     [ "${lines[1]}" = "${lines[0]}" ]
 }
-
-@test "status and refusals say that a lock came from acquire" {
-    take "$key" --label step
-    try status "$key"
-    [[ $output == *"step (acquire)"* ]] || fail 'expected acquire'
-    refuses 75 'from acquire' acquire "$key"
-    start_holding "$key-2" 'exec sleep 60'
-    gives 75 acquire "$key-2"
-    [[ $stderr != *acquire* ]] || fail 'expected a lock of run'
-    try status --json "$key-2"
-    json_is '.owner.command == "run"'
-}

@@ -37,11 +37,6 @@ round_trip_of() {
 @test "keys with leading dashes after --" { round_trip -k --ttl - ---; }
 @test "keys with braces, colons and slashes" { round_trip '{tag}:job' 'job}' '{' '{}' '}{' '/a/b:c'; }
 
-@test "run accepts -- before the key and before the command" {
-    works run -- -key- -- echo hello
-    prints hello
-}
-
 @test "a key of one byte and one of 512 are accepted" {
     # 512 bytes, not characters
     round_trip x "$(printf 'k%.0s' {1..512})" "$(printf 'ü%.0s' {1..256})"

@@ -38,13 +38,6 @@ setup_file() {
     works run --wait infinity "$key" -- true
 }
 
-@test "an empty password file is an error" {
-    : >password
-    refuses 78 'password: its first line is empty' acquire --password-file password "$key"
-    printf 'sesame\0word\n' >password
-    refuses 78 'password: its first line contains a NUL byte' acquire --password-file password "$key"
-}
-
 @test "a file that does not exist: the message names it, with \"No such file\"" {
     for option in --config --password-file; do
         refuses 78 'file missing: No such file or directory' acquire "$option" missing "$key"
@@ -94,6 +87,9 @@ setup_file() {
     refuses 127 'done: command not found; use -c for a line' run "$key" -- 'for i in 1 2; do :; done'
     try run "$key" -- './missing -a | sort'
     fails 127 'sort: command not found: No such file or directory; use -c for a line'
+    for command in 'echo a' 'true;false'; do
+        refuses 127 'command not found; use -c for a line of the shell' run "$key" -- "$command"
+    done
     printf '#!/missing/sh\n' >'a script'
     chmod +x 'a script'
     try run "$key" -- './a script'
@@ -171,14 +167,6 @@ messages_name_key() {
     refuses 64 "unknown option '-F'; see dlock --help all" -F status
 }
 
-@test "--report - is standard output; a report that cannot be written is an error before the job" {
-    works run --report - "$key" -- echo mine
-    [ "${lines[0]}" = mine ]
-    jq -e '.outcome == "ran"' <<<"${lines[1]}"
-    refuses 71 'Is a directory' run --report . "$key" -- touch begun
-    [ ! -e begun ]
-}
-
 @test "status into a pipe whose reader ends is no error" {
     for i in {1..60}; do take "$key-$i-$(printf 'x%.0s' {1..200})"; done
     passes bash -o pipefail -c '"$DLOCK" status --json | head -n 1'
@@ -188,19 +176,6 @@ messages_name_key() {
     for i in 'status --json' "history $key-1" --help 'help run' doctor; do
         passes bash -c "{ sleep 0.2; '$DLOCK' $i; echo \$? >status; } | :"
         [[ $(cat status) == [01] ]] || fail "$i: $(cat status)"
-    done
-}
-
-@test "the default label skips wrappers" {
-    n=0
-    for words in 'sh=sh -c true' 'true=nice -n 5 true' 'true=env A=b true' 'true=timeout -k 5 10 true' \
-        'job.sh=bash ./job.sh' 'job.sh=sh -e ./job.sh' 'true=nice ionice -c 3 env true' 'env=env' 'job.py=python3 -u ./job.py' 'json.tool=python3 -m json.tool job.json'; do
-        n=$((n + 1))
-        echo : >job.sh
-        echo pass >job.py
-        echo 1 >job.json
-        try run --min-hold 60s "$key-$n" -- ${words#*=}
-        [ "$(dlock status --json "$key-$n" | jq -r .label)" = "${words%%=*}" ] || fail "$words"
     done
 }
 

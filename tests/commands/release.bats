@@ -48,17 +48,6 @@ was_freed() {
     done
 }
 
-@test "the token of an expired lease exits 1, with the reason, and does not change the lock of the next holder" {
-    take_for 100 "$key"
-    first=$token
-    wait_until "free '$key'"
-    refuses 1 expired release "$key" "$token"
-    is_free "$key"
-    take "$key"
-    refuses 1 "held by another" release "$key" "$first"
-    unchanged
-}
-
 @test "a lock that was never acquired, of another client or of another type is not released, and nothing is left there" {
     refuses 1 '' release "$key" "$OTHER_TOKEN"
     [ "$(rcli a exists "$key" "{$key}:dlock")" = 0 ]
@@ -93,41 +82,4 @@ was_freed() {
     refuses 64 '' release
     refuses 64 operand release "$key" "$OTHER_TOKEN" more
     unchanged
-}
-
-@test "a released token exits 1, and does not renew or release the lock of the next holder" {
-    take "$key"
-    first=$token
-    dlock release "$key" "$first"
-    refuses 1 expired release "$key" "$first"
-    is_free "$key"
-    take "$key"
-    refuses 1 '' renew "$key" "$first"
-    # A repeated request may report that the lock was released, which is true.
-    try release "$key" "$first"
-    [ "$status" -le 1 ] || fail "expected 0 or 1"
-    unchanged
-}
-
-@test "releases at the same time: one of them frees the lock" {
-    take "$key"
-    for _ in {1..8}; do
-        dlock release "$key" "$token" 3>&- || true &
-    done
-    wait
-    is_free "$key"
-}
-
-@test "--json shows the outcome" {
-    take "$key"
-    # outcome_is OUTCOME STATUS TOKEN
-    outcome_is() {
-        try release --json "$key" "$3"
-        exits "$2"
-        json_is ".outcome == \"$1\""
-    }
-    outcome_is held-by-another 1 "$OTHER_TOKEN"
-    outcome_is still-held 0 "$(dlock acquire --token "$token" "$key")"
-    outcome_is released 0 "$token"
-    outcome_is gone 1 "$token"
 }

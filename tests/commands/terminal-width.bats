@@ -126,25 +126,6 @@ held_locks() {
     [[ $output == *"$long"* ]] || fail 'expected the whole key'
 }
 
-@test "status at 200 columns shows all texts" {
-    held_locks
-    on_screen 200 status
-    exits 0
-    rows 8
-    headings KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES
-    [[ $output != *..* ]] || fail "expected no shortened text"
-    [ "$(column WAITING | sort -u | tr '\n' ' ')" = '- 1 ' ] || fail "waiting: $(column WAITING)"
-}
-
-@test "status | cat shows all texts on any terminal" {
-    held_locks
-    in_tmux 80 sh -c '"$0" status | cat >piped' "$DLOCK"
-    wait_until 'shows "^over 0"'
-    [ "$(wc -l <piped)" -eq 9 ]
-    grep -q 'FENCE  *WAITING  *NODES$' piped
-    ! grep -qF .. piped || fail "shortened: $(<piped)"
-}
-
 @test "status drops FENCE, then NODES of a single node, then WAITING, and only then shortens texts" {
     dropped=0 before=''
     lock deploy-production-frontend ops@web-01.example.net:4711 nightly 190 590000
@@ -183,15 +164,13 @@ at_width() {
     past backup 09:30:00 released - 61 12500 admin@bastion.example.net:7731 'manual, of all databases'
     past backup 11:20:00 broken - 600 250 ops@web-02.eu-west-1.example.net:31415 'nightly, of all databases' \
         admin@bastion.example.net:7802
-    on_screen 80 history backup
-    exits 0
-    rows 3
-    headings START HELD OUTCOME OWNER LABEL
-    all_differ OWNER
-    on_screen 100 history backup
-    rows 3
-    headings START HELD OUTCOME OWNER LABEL
-    all_differ OWNER
+    for columns in 80 100; do
+        on_screen "$columns" history backup
+        exits 0
+        rows 3
+        headings START HELD OUTCOME OWNER LABEL
+        all_differ OWNER
+    done
     on_screen 200 history backup
     rows 3
     headings START END HELD WAITED OUTCOME OWNER LABEL FENCE
@@ -222,19 +201,6 @@ at_width() {
     rows 2
     headings PLACE SINCE WAITING OWNER LABEL
     [[ $output != *..* ]] || fail "expected no shortened text"
-}
-
-@test "doctor: no word is cut off" {
-    for columns in 80 100 200; do
-        on_screen "$columns" doctor
-        [[ $status == [01] ]] || fail "expected findings"
-        # Put together again, each finding and each advice has all its words.
-        sed -n '/^  [a-z]/p; /^ \{21\}/p' screen | tr -s ' \n' ' ' >words
-        grep -q 'a test lock was acquired, renewed and released' words
-        grep -q 'AOF and snapshots are off: a restart forgets every lock -> with --restart-guard 30s, or the longest lease' words
-        grep -q 'in use if that is longer, a node that has just started grants nothing until older locks have ended' words
-        [[ $output == *$'\n'\ \ ok\ \ \ \ \ \ \ lock\ * ]]
-    done
 }
 
 @test "the line of --wait shows key and holder, however long they are" {

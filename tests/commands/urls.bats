@@ -87,12 +87,16 @@ leads_to_server() {
     [ "$status" -eq 1 ] || [ "$status" -eq 64 ]
 }
 
-@test "--password-file keeps the blanks of its first line, and has a maximum length" {
+@test "--password-file keeps the blanks of its first line, which must be a password" {
     redis_start blanks --requirepass ' blanks '
     printf ' blanks \r\n' >pass
     gives 1 status -N "$(node blanks)" --password-file pass "$key"
     head -c 600 /dev/zero | tr '\0' x >pass
     refuses 78 'first line is too long' status --password-file pass "$key"
+    : >pass
+    refuses 78 'pass: its first line is empty' status --password-file pass "$key"
+    printf 'sesame\0word\n' >pass
+    refuses 78 'pass: its first line contains a NUL byte' status --password-file pass "$key"
 }
 
 @test "user and password in the URL, with escapes" {

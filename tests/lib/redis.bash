@@ -221,6 +221,12 @@ json_is() {
     { [ -n "$output" ] && jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null; } || fail "not so: $1"
 }
 
+# grants_for MS ARG...: dlock acquire --json ARG... grants a lease of that length.
+grants_for() {
+    works acquire --json "${@:2}"
+    json_is ".ttl_ms == $1"
+}
+
 # status_is CONDITION, history_is CONDITION: the same for status --json and history --json of $key.
 status_is() {
     try status --json "$key"
