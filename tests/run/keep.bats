@@ -5,14 +5,19 @@
 
 load ../lib/keep
 
+# outlives_its_lease: the lease, of 3 s, is renewed for longer than that.
+outlives_its_lease() {
+    local _
+    for _ in 1 2 3 4; do is_renewed "$key"; done
+}
+
 # keeps SHELL LINE...: in a script of that shell the lock is held until the script ends.
 keeps() {
     local shell=$1
     script_goes "$2" 'touch going' "$3"
     token=$(<token)
     [ "$(rcli a get "$key")" = "$token" ]
-    short_sleep 7
-    is_held "$key"
+    outlives_its_lease
     [ "$(rcli a get "$key")" = "$token" ]
     [[ $(dlock status "$key") == *":$bg "*"(keeper of PID $bg)"* ]] || fail "$(dlock status "$key")"
     : >end
@@ -23,17 +28,17 @@ keeps() {
 }
 
 @test "the lock is held beyond its lease until the script ends: bash" {
-    keeps bash 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key") || exit; echo "$token" >token' "$lives_on"
+    keeps bash 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
 @test "the lock is held beyond its lease until the script ends: dash" {
     command -v dash >/dev/null || must_run "no dash"
-    keeps dash 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key") || exit; echo "$token" >token' "$lives_on"
+    keeps dash 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
 @test "the lock is held beyond its lease until the script ends: fish" {
     command -v fish >/dev/null || must_run "no fish"
-    keeps fish 'set token ($DLOCK acquire --keep $fish_pid --ttl 6s $key); or exit; echo $token >token' \
+    keeps fish 'set token ($DLOCK acquire --keep $fish_pid --ttl 3s $key); or exit; echo $token >token' \
         'while not test -e end; sleep 0.05; end'
 }
 
@@ -55,10 +60,10 @@ keeps() {
 
 @test "--keep works without an environment, a terminal and a session of a shell" {
     setsid env -i TEST_MARK="$TEST_MARK" "$(command -v bash)" -c \
-        'exec 2>&-; "$1" acquire -N "$2" --keep $$ --restart-guard 0 --ttl 6s --node-timeout 2s "$3" >token; : >going; while [ ! -e end ]; do sleep 0.1; done' \
+        'exec 2>&-; "$1" acquire -N "$2" --keep $$ --restart-guard 0 --ttl 3s --node-timeout 2s "$3" >token; : >going; while [ ! -e end ]; do sleep 0.1; done' \
         - "$DLOCK" "$(node a)" "$key" </dev/null >/dev/null 2>&1 3>&- 4>&- &
     wait_until '[ -e going ]'
-    short_sleep 7
+    outlives_its_lease
     [ "$(rcli a get "$key")" = "$(<token)" ]
     : >end
     wait_until "free '$key'"
@@ -146,12 +151,11 @@ keeps() {
 }
 
 @test "signals that would end it do not, while the process lives; a stop is ended in time" {
-    script_goes 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' ': >going' "$lives_on"
+    script_goes 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key")' ': >going' "$lives_on"
     kill -TERM "$keeper"
     kill -HUP "$keeper"
     kill -INT "$keeper"
-    short_sleep 7
-    is_held "$key"
+    outlives_its_lease
     kill -STOP "$keeper"
     ends 3
     no_keeper

@@ -7,15 +7,6 @@ load ../lib/redis
 
 # ------------------------------------------------------------------- min-hold
 
-@test "--min-hold keeps the lock after the command has ended" {
-    start=$(now_ms)
-    works run --min-hold 6s --ttl 20s "$key" -- true
-    [ "$(rcli a pttl "$key")" -le 6000 ]
-    refuses 75 '' run "$key" -- true
-    wait_until "free '$key'"
-    [ $(($(now_ms) - start)) -ge 5900 ]
-}
-
 @test "--min-hold may be longer than the lease" {
     works run --min-hold 20s --ttl 3s --node-timeout 2s "$key" -- true
     [ "$(rcli a pttl "$key")" -gt 15000 ]
@@ -33,12 +24,6 @@ load ../lib/redis
     [[ $stderr =~ "releasing the lock in "([0-9]+)" ms" ]]
     # Counted from the request it would be less than 5 s.
     [ "${BASH_REMATCH[1]}" -gt 5000 ]
-}
-
-@test "a lock kept by --min-hold is not renewed or released by the token that had it" {
-    token=$(dlock run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN"')
-    refuses 1 '' renew --ttl 60s "$key" "$token"
-    [ "$(rcli a pttl "$key")" -le 20000 ]
 }
 
 # ------------------------------------------------------------------- once-per

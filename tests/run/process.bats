@@ -199,10 +199,3 @@ while not os.path.exists(\"daemon\"):
         rm inner
     done
 }
-
-@test "SIGKILL of the outer dlock also ends the command of the inner one" {
-    start_holding "$key" "$DLOCK run $key-2 -- sh -c 'sleep 30 & echo \$! >inner.new; mv inner.new inner; wait'"
-    wait_until '[ -s inner ]'
-    kill -KILL "$bg"
-    wait_until '[ -z "$(leftovers)" ]'
-}

@@ -23,14 +23,11 @@ load ../lib/redis
     done
 }
 
-@test "a command that is not found: 127, it is named, and the lock is free; a line of the shell needs -c" {
+@test "a command that is not found: 127, it is named, and the lock is free" {
     for command in no-such-command-anywhere ./no-such-file ''; do
         refuses 127 "$command: command not found" run "$key" -- "$command"
         [[ $stderr != *'use -c'* ]]
         is_free "$key"
-    done
-    for command in 'for i in 1 2; do echo; done' 'echo a' 'true;false'; do
-        refuses 127 "command not found; use -c for a line of the shell" run "$key" -- "$command"
     done
 }
 
@@ -167,30 +164,18 @@ load ../lib/redis
 # ------------------------------------------------------------------- renewal
 
 @test "the lease is renewed while the command runs, with the same token and fence" {
-    start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     first=$(rcli a get "$key")
     fence=$(rcli a hget "{$key}:dlock" fence)
-    from=$(now_ms)
-    while [ $(($(now_ms) - from)) -lt 7000 ]; do
+    # It takes longer than the lease.
+    for _ in 1 2 3 4; do
+        is_renewed "$key"
         gives 75 acquire "$key"
         [ "$(rcli a get "$key")" = "$first" ]
         [ "$(rcli a hget "{$key}:dlock" fence)" = "$fence" ]
-        short_sleep 0.1
     done
     stops 0
     is_free "$key"
-}
-
-@test "the lease is renewed at about a third of its length, not more often" {
-    redis_start counted
-    proxy_start through counted
-    from=$(now_ms)
-    DLOCK_NODES=$(proxy_node through) try run --ttl 6s --node-timeout 2s "$key" -- sleep 8
-    took=$(($(now_ms) - from))
-    succeeds
-    calls=$(proxy_log through | grep -c EVAL)
-    # acquire, four renewals, release; on a machine that stalls there may be fewer, or the command takes longer
-    [ "$calls" -ge 4 ] && [ "$calls" -le $((took / 1800 + 3)) ] || fail "$calls calls in $took ms"
 }
 
 # renewals: the scripts that the server of that test has run.
@@ -214,30 +199,3 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 }
 
 # ------------------------------------------------------------ release at the end
-
-@test "a release that fails causes a warning, the exit status is that of the command" {
-    redis_start mortal
-    DLOCK_NODES=$(node mortal) try run --history 0 "$key" -- sh -c "
-        $REDIS_CLI -s $(node mortal) shutdown nosave; exit 3"
-    exits 3
-    complains
-    redis_stop mortal
-    redis_start mortal
-    DLOCK_NODES=$(node mortal) try run --history 0 "$key" -- sh -c "
-        $REDIS_CLI -s $(node mortal) shutdown nosave; exit 0"
-    exits 0
-    complains
-}
-
-@test "four writers of one counter under one lock lose no update" {
-    echo 0 >counter
-    for _ in 1 2 3 4; do
-        (
-            for _ in {1..12}; do
-                dlock run --wait 30s "$key" -- sh -c 'n=$(cat counter); echo $((n + 1)) >counter'
-            done
-        ) 3>&- &
-    done
-    wait
-    [ "$(cat counter)" = 48 ] || fail "counted $(cat counter)"
-}

@@ -54,10 +54,6 @@ signals_of() {
     done
 }
 
-@test "SIGPIPE is not ignored in the command" {
-    yields 141 "$PYTHON" -c "$with_signals" '' '' "$DLOCK" run -c "$key" 'yes | head -n 1; kill -PIPE $$'
-}
-
 @test "standard error beyond the maximum file size ends neither dlock nor the command" {
     # ThreadSanitizer writes a file of its own before main.
     if grep -aq __tsan_init "$DLOCK"; then return; fi

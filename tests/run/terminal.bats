@@ -86,17 +86,9 @@ END
     is_free "$key"
 }
 
-@test "waiting shows the holder, and the line is removed afterwards" {
-    take_for 6000 "$key" --label 'nightly backup'
-    at_terminal_gives 0 'expect=nightly backup' -- "$DLOCK" run --wait 20s "$key" -- echo begun
-    [[ $output == *"$(id -un)@$(uname -n)"* ]] || fail "expected the owner"
-    # Each state of the line begins at the left margin; the command's output has a line of its own.
-    [[ $output == *$'\r'* || $output == *$'\e['* ]] || fail "expected a line that is redrawn"
-}
-
 @test "waiting for a client that is not dlock shows that" {
-    rcli a set "$key" foreign px 6000
-    at_terminal_gives 0 'expect=held by a client that is not dlock' -- "$DLOCK" run --wait 20s "$key" -- echo begun
+    rcli a set "$key" foreign
+    at_terminal_gives 130 'expect=held by a client that is not dlock' 'send=\x03' -- "$DLOCK" run --wait 20s "$key" -- echo begun
 }
 
 @test "-q shows no line while it waits" {
@@ -113,13 +105,6 @@ END
     done
 }
 
-@test "control C ends the script that called dlock, too" {
-    at_terminal_gives 130 expect=ready 'send=\x03' -- \
-        bash -c "'$DLOCK' run $key -- sh -c 'echo ready; exec sleep 30'; echo went on"
-    [[ $output != *'went on'* ]]
-    is_free "$key"
-}
-
 # With > or < in the caller's line the terminal is handed over to nobody, with --foreground there is nobody to get it.
 elsewhere=("run @ >out" "run @ </dev/null" "run --foreground @" "run --foreground @ >out")
 
@@ -129,8 +114,8 @@ calling() {
     printf '%s\n' "$DLOCK ${2/@/$key -- bash command.sh}" 'echo went on $?' >script
 }
 
-@test "control C ends the script that called dlock, though the terminal was not handed over" {
-    for line in "${elsewhere[@]}"; do
+@test "control C ends the script that called dlock, also where the terminal was not handed over" {
+    for line in 'run @' "${elsewhere[@]}"; do
         calling ': >begun; exec sleep 30' "$line"
         at_terminal_gives 130 file=begun 'send=\x03' -- bash script
         [[ $output != *'went on'* ]] || fail "$line"
