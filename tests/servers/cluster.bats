@@ -165,7 +165,7 @@ assign() {
     start_holding "$key" -v --ttl 10s --node-timeout 2s 'exec sleep 60'
     token=$(rcli "$from" get "$key")
     cluster_move "$key" "$from" "$to"
-    [ "$(rcli "$to" get "$key")" = "$token" ]
+    wait_until "[ \"\$(rcli $to get '$key')\" = '$token' ]" || fail "$(rcli "$to" get "$key")"
     wait_until "[ \"\$(rcli $to pttl '$key')\" -le 8000 ]"
     wait_until "[ \"\$(rcli $to pttl '$key')\" -ge 8300 ]"
     kill "$command_pid"

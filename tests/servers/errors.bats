@@ -120,18 +120,6 @@ each_is_refused() {
     wait_until "free '$key' behind"
 }
 
-@test "a connection closed before the reply: the lock is rolled back" {
-    redis_start behind
-    proxy_start lossy behind cut@1
-    try acquire --ttl 60s --node-timeout 5s --node "$(proxy_node lossy)" "$key"
-    [ "$status" -eq 0 ] || fails 69
-    if [ "$status" -ne 0 ]; then
-        wait_until "free '$key' behind"
-    else
-        [ "$(rcli behind get "$key")" = "$output" ]
-    fi
-}
-
 @test "a late reply: the lock is rolled back" {
     redis_start behind
     proxy_start late behind delay@1=20
@@ -165,31 +153,4 @@ each_is_refused() {
     # A second attempt does not treat that lock as another client's.
     try release --node "$(node behind)" "$key" "$token"
     [[ $stderr != *another* ]] || fail "taken for another's"
-}
-
-@test "a lost reply of the renewal of a free lock creates no lock" {
-    redis_start behind
-    proxy_start lossy behind drop@1
-    DLOCK_NODE_TIMEOUT=1500ms gives 69 renew --node "$(proxy_node lossy)" "$key" "$OTHER_TOKEN"
-    is_free "$key" behind
-}
-
-@test "a lost reply of the release after a command: it is sent again, and nothing is said" {
-    redis_start behind
-    proxy_start lossy behind drop@2
-    DLOCK_NODE_TIMEOUT=3s quietly 4 run --node "$(proxy_node lossy)" "$key" -- sh -c 'exit 4'
-    is_free "$key" behind
-}
-
-@test "a server that pauses its clients for less than the node timeout" {
-    redis_start paused
-    rcli paused client pause 300 all
-    works acquire --node-timeout 5s --node "$(node paused)" "$key"
-}
-
-@test "a server that pauses its clients for longer than the node timeout grants nothing" {
-    redis_start paused
-    rcli paused client pause 6000 all
-    within 1500 refuses 69 '' acquire --ttl 60s --node-timeout 200ms --node "$(node paused)" "$key"
-    wait_until "free '$key' paused"
 }

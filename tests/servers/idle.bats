@@ -89,20 +89,6 @@ served() {
 
 # ---------------------------------------------------------------- connections that are killed
 
-@test "CLIENT KILL: the release arrives, on one node and on three" {
-    holding "$key"
-    one=$bg
-    use 3
-    holding "$key-three"
-    three=$bg
-    hang_up_at a n1 n2 n3
-    touch stop
-    ends "$one" 5
-    is_free "$key"
-    ends "$three" 5
-    is_free_everywhere "$key-three" 3
-}
-
 @test "CLIENT KILL: each renewal takes one round" {
     holding "$key" --ttl 3s --node-timeout 2s -v
     for i in 1 2 3; do
@@ -292,26 +278,32 @@ haproxy_start_tls() {
 
 # ---------------------------------------------------------------- services
 
+# connections_end SERVER RESTART: a release arrives there although connections were killed, and one that waits for a server
+# which the command RESTART starts again.
+connections_end() {
+    holding "$key-kill"
+    hang_up_at "$1"
+    touch stop
+    ends "$bg" 5
+    is_free "$key-kill" "$1"
+    rm stop
+    holding "$key-restart" -v --node-timeout 15s
+    redis_stop "$1"
+    touch stop
+    wait_until "grep -q 'releasing the lock' bg.2.err"
+    eval "$2"
+    finishes 5
+    [[ $stderr != *'not released'* ]] || fail "expected it to be released"
+    is_free "$key-restart" "$1"
+}
+
 @test "Sentinel: connections that the master closed, and a master that restarts" {
     options=(--appendonly yes --appendfsync always)
     redis_start_tcp master 127.0.0.1 "${options[@]}"
     port=$(port_of master)
     sentinel_start s1 master jobs 1
     DLOCK_NODES=redis+sentinel://$(place s1)/jobs
-    holding "$key-kill"
-    hang_up_at master
-    touch stop
-    ends "$bg" 5
-    is_free "$key-kill" master
-    rm stop
-    holding "$key-restart" -v --node-timeout 10s
-    redis_stop master
-    touch stop
-    wait_until "grep -q 'releasing the lock' bg.2.err"
-    redis_start master --port "$port" "${options[@]}"
-    finishes 5
-    [[ $stderr != *'not released'* ]] || fail "expected it to be released"
-    is_free "$key-restart" master
+    connections_end master 'redis_start master --port "$port" "${options[@]}"'
 }
 
 @test "Cluster: connections that the owner closed, and an owner that restarts" {
@@ -320,22 +312,8 @@ haproxy_start_tls() {
     rcli c1 cluster addslotsrange 0 16383 >/dev/null
     wait_until "cluster_ok c1"
     DLOCK_NODES=redis+cluster://$(place c1)
-    holding "$key-kill"
-    hang_up_at c1
-    touch stop
-    ends "$bg" 5
-    is_free "$key-kill" c1
-    rm stop
-    holding "$key-restart" -v --node-timeout 15s
     port=$(port_of c1)
     bus=$(rcli c1 config get cluster-port | tail -n 1)
-    dir=$(server_dir c1)
-    redis_stop c1
-    touch stop
-    wait_until "grep -q 'releasing the lock' bg.2.err"
-    redis_start c1 --port "$port" --cluster-enabled yes --cluster-config-file "$dir/nodes.conf" \
-        --cluster-port "$bus" "${options[@]}"
-    finishes 5
-    [[ $stderr != *'not released'* ]] || fail "expected it to be released"
-    is_free "$key-restart" c1
+    connections_end c1 'redis_start c1 --port "$port" --cluster-enabled yes \
+        --cluster-config-file "$(server_dir c1)/nodes.conf" --cluster-port "$bus" "${options[@]}"'
 }

@@ -52,15 +52,6 @@ start_py() {
     py 'assert lock.acquire(blocking=False)' 'lock.release()'
 }
 
-@test "redis-py: it is excluded while dlock runs a command" {
-    need_redis_py
-    start_holding "$key" --ttl 5s -k 100ms --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
-    py 'end = time.time() + 5.5' 'while time.time() < end:' '    assert not lock.acquire(blocking=False)' \
-        '    time.sleep(0.02)'
-    stops 0
-    py 'assert lock.acquire(blocking=False)' 'lock.release()'
-}
-
 @test "redis-py: it does not release a lock of dlock" {
     need_redis_py
     py 'assert lock.acquire(blocking=False)' 'client.delete(sys.argv[2])' 'import subprocess' \
@@ -70,46 +61,4 @@ start_py() {
     is_held "$key"
 }
 
-@test "redis-py: the end of a command under dlock does not change its lock" {
-    need_redis_py
-    try run --ttl 20s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key; $PYTHON -c '
-import redis
-assert redis.Redis(unix_socket_path=\"$(node a)\").lock(\"$key\", timeout=20).acquire(blocking=False)'"
-    exits 76
-    is_held "$key"
-}
-
 # ------------------------------------------------------ node-redlock, ioredis
-
-@test "node-redlock: its lock excludes dlock until it is released" {
-    need_redlock
-    js 'const lock = await acquire(); assert(lock); fs.writeFileSync("begun", "");
-        await until("stop"); await release(lock);' 3>&- 4>&- &
-    peer=$!
-    wait_until "[ -e begun ] || ! alive $peer"
-    refuses 75 "$key.*held" acquire "$key"
-    refuses 75 '' run "$key" -- touch ran
-    [ ! -e ran ]
-    refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
-    touch stop
-    wait "$peer"
-    works run "$key" -- touch ran
-}
-
-@test "node-redlock: a lock of dlock excludes it until it is released" {
-    need_redlock
-    take "$key"
-    js 'assert.equal(await acquire(), null);'
-    [ "$(rcli a get "$key")" = "$token" ]
-    dlock release "$key" "$token"
-    js 'const lock = await acquire(); assert(lock); await release(lock);'
-    is_free "$key"
-}
-
-@test "node-redlock: it does not release a lock of dlock" {
-    need_redlock
-    js 'const lock = await acquire(); assert(lock); await clients[0].del(key);
-        require("child_process").execFileSync(process.env.DLOCK, ["run", "--min-hold", "20s", key, "--", "true"]);
-        await release(lock).catch(() => {});'
-    is_held "$key"
-}

@@ -64,9 +64,9 @@ load ../lib/scripts
 
 @test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.12345678" 6000 1
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.12345678" 3000 1
     returns 2 give_back "$one" 0
-    [ "$(rcli a pttl "$key")" -le 6000 ]
+    [ "$(rcli a pttl "$key")" -le 3000 ]
     returns 0 acquire "$two"
     wait_until "[ \"\$(rcli a exists '$key')\" = 0 ]"
     acquire "$two"

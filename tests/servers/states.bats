@@ -19,12 +19,6 @@ load ../lib/redis
     refuses 77 '' renew --node "$(node locked)" "$key" "$OTHER_TOKEN"
 }
 
-@test "a wrong password: 77, and it is not shown" {
-    redis_start locked --requirepass secret
-    DLOCK_PASSWORD=wrong-word refuses 77 '' acquire --node "$(node locked)" "$key"
-    [[ $stderr != *wrong-word* ]] || fail "the password is shown"
-}
-
 # as_user RULE...: DLOCK_NODES leads to a server on which we are user u with these rules.
 as_user() {
     redis_start_tcp acl
@@ -37,16 +31,6 @@ as_user() {
     refuses 77 'does not permit the command eval' acquire "$key"
     rcli acl acl setuser u off >/dev/null
     refuses 77 '' acquire "$key"
-}
-
-@test "an ACL without the key, its metadata or a command that the script needs: 77, and no lock is left" {
-    for rules in '~other:* +@all' "~$key +@all" '~* +@all -set' '~* +@all -hset'; do
-        redis_stop acl
-        as_user $rules
-        refuses 77 '' acquire --ttl 60s "$key"
-        wait_until "free '$key' acl"
-        [[ $rules != '~other'* || $stderr == *"$key"* ]] || fail 'expected the key'
-    done
 }
 
 @test "a password revoked while a command runs ends it before the lease ends" {
@@ -147,15 +131,6 @@ as_user() {
     is_free "$key-2" packed
 }
 
-@test "memory fills up while a command runs: it keeps its lock" {
-    redis_start packed --maxmemory-policy noeviction
-    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
-    rcli packed config set maxmemory 1
-    for _ in 1 2; do is_renewed "$key" packed; done
-    stops 3
-    is_free "$key" packed
-}
-
 @test "SCRIPT FLUSH while a command runs" {
     start_holding "$key" --ttl 5s -k 100ms --node-timeout 2s 'sleep 5.5; exit 3'
     while alive "$command_pid"; do
@@ -193,14 +168,4 @@ as_user() {
         complains
         wait_until "free '$key'"
     fi
-}
-
-@test "a server that restarted is asked again over a new connection" {
-    redis_start mortal
-    DLOCK_NODES=$(node mortal)
-    take "$key"
-    redis_stop mortal
-    redis_start mortal
-    gives 1 status "$key"
-    refuses 1 '' release "$key" "$token"
 }
