@@ -55,22 +55,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     alone 50
 }
 
-@test "contenders whose clocks differ enter with increasing fences" {
-    need_clock
-    pids=
-    for clock in +2h -2h 0; do
-        for _ in 1 2 3 4 5; do
-            at "$clock" timeout -k 2 60 "$DLOCK" run --ttl 20s --wait 50s "$key" -- sh -c "$resource" || echo "$?" >>failed
-        done </dev/null >/dev/null 2>&1 3>&- 4>&- &
-        pids+=" $!"
-    done
-    wait $pids
-    [ ! -e failed ] || fail "failed: $(sort failed | uniq -c)"
-    no_overlap
-    [ "$(visits)" -eq 15 ]
-    sort -nuc ran
-}
-
 @test "leases ended by a clock that jumped: the late holder has the smaller fence" {
     # The clock of the server jumps ahead, so all leases end.
     take "$key" --ttl 60s

@@ -38,13 +38,6 @@ far=$((($(date +%s) + 40000) * 1000000))
     [ "$(recorded 5 "$(jq .fence <<<"$output")")" -ge 3 ]
 }
 
-@test "run: DLOCK_FENCE is a fence that a majority has" {
-    for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
-    works run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
-    [ "$output" -ge $((far + 3000001)) ]
-    [ "$(recorded 5 "$output")" -ge 3 ]
-}
-
 @test "the lock is lost between the two rounds: it is not granted" {
     # The first of two slow answers is to the grant, the second would be to the raising.  The third node is away:
     # its grant could carry the larger fence, and then none would have to be raised.

@@ -157,18 +157,6 @@ old_handoff() {
     works run --restart-guard 0 "$key" -- true
 }
 
-@test "--restart-guard takes precedence over its variable, and must be a duration" {
-    DLOCK_RESTART_GUARD=10m works acquire --restart-guard 0 "$key"
-    DLOCK_RESTART_GUARD=soon refuses 64 "'soon'.* or auto" acquire "$key-2"
-    refuses 64 '' acquire --restart-guard -1s "$key-2"
-}
-
-@test "a lock is granted when the guard has ended" {
-    wait_until "[ \$(up n1) -ge 3 ] && [ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
-    works acquire --restart-guard 2s "$key"
-    wait_until "held_everywhere '$key' 3 '$output'"
-}
-
 @test "one of three nodes has just started: the others grant" {
     wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
     # Again where a busy machine let the guard of that node run out.

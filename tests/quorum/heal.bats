@@ -32,14 +32,6 @@ is_lost() {
     has_ended "$command_pid"
 }
 
-@test "five nodes, two of them dead, during a run of nine renewals" {
-    redis_stop n1 n2
-    start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    for name in n3 n4 n5 n3 n4 n5 n3 n4 n5; do is_renewed "$key" "$name"; done
-    for name in n3 n4 n5; do is_held "$key" "$name"; done
-    ends_well
-}
-
 @test "two of five nodes die during a run" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     redis_stop n1
@@ -126,16 +118,6 @@ is_lost() {
     stops 3
 }
 
-@test "all nodes restart at once: the lock is lost" {
-    start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    # All are down before the first one starts again.
-    for name in $(node_names 5); do redis_stop "$name"; done
-    nodes_restore
-    is_lost
-    [ "$killed_by_timer" = yes ] || complains "$key.*(lost|could not be renewed)"
-    wait_until "free_everywhere '$key' 5"
-}
-
 @test "three of five restart at once: the lock is lost, and not healed from a minority" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     redis_freeze n4 n5
@@ -215,26 +197,13 @@ is_lost() {
     [ "$ended_well" -eq 1 ] || fail "no lease lasted for the command"
 }
 
-@test "a healed node counts: the lock outlives the nodes that granted it" {
-    use 3
-    redis_stop n1
-    start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    token=$(rcli n2 get "$key")
-    redis_start n1
-    wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
-    redis_stop n2
-    for _ in 1 2 3 4; do is_renewed "$key" n3; done
-    alive "$command_pid"
-    stops 3
-    wait_until "free '$key' n1 && free '$key' n3"
-}
-
 @test "a node is healed on the connection on which it said that it lacks the lock, or not before it says so again" {
     proxy_start p1 n1
     proxy_start p2 n2
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(node n3)"
     start_holding "$key" -v --ttl 9s -k 100ms "$until_stop"
-    short_sleep 1.5 # a renewal for a node that was late with its grant
+    # A node that was late with its grant is renewed at once.
+    wait_until "[ \$(grep -c ': granted, fence' bg.1.err) -eq 3 ] || [ \$(grep -c 'done\$' bg.1.err) -ge 3 ]"
     # The next call is the renewal, the one behind it asks for holds.  Before n2 has answered that, n1 has another connection.
     for p in p1 p2; do calls+=("$(proxy_log "$p" | grep -c EVAL)"); done
     proxy_rules p1 "cut@$((calls[0] + 2))"

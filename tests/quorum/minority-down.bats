@@ -7,7 +7,7 @@ load ../lib/quorum
 
 setup_file() {
     nodes_start 7
-    faults_start 3
+    faults_start 2
 }
 
 # all_succeed KIND N COUNT: every command succeeds if COUNT of N nodes fail.  The node timeout is long:
@@ -53,23 +53,6 @@ two_of_five() { all_succeed "$1" 5 2; }
 @test "a minority replies after the deadline" { two_of_five late; }
 @test "the replies of a minority are lost" { two_of_five lost; }
 @test "a minority closes the connection instead of replying" { two_of_five cut; }
-
-@test "three of seven nodes fail: one hangs, one refuses, one does not accept the connection" {
-    export DLOCK_NODE_TIMEOUT=10s
-    fault hung 1
-    first=$faulty
-    fault refused 2
-    second=$faulty
-    fault unanswered 3
-    third=$faulty
-    DLOCK_NODES="$first $second $third $(node n4) $(node n5) $(node n6) $(node n7)"
-    within 5000 take "$key"
-    within 5000 refuses 75 '' acquire "$key"
-    within 5000 works release "$key" "$token"
-    is_free "$key" n4
-    redis_thaw n1
-    wait_until "free '$key' n1"
-}
 
 @test "a hung node that resumes after the release does not keep the lock" {
     use 3
@@ -124,15 +107,4 @@ two_of_five() { all_succeed "$1" 5 2; }
     works renew --ttl 60s "$key" "$token"
     works release "$key" "$token"
     wait_until "free_everywhere '$key' 5"
-}
-
-@test "a server that dies before it replies receives the rollback again, and nothing else" {
-    # The node has executed the request, but the reply is lost.  The other nodes grant the lock.
-    proxy_start p1 n1 cut@1
-    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s "$key"
-    succeeds
-    token=$output
-    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try release "$key" "$token"
-    succeeds
-    wait_until "free_everywhere '$key' 3"
 }

@@ -133,7 +133,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     redis_stop n3
     proxy_rules p2 delay=20
     DLOCK_NODES="$(node n1) $(proxy_node p2) $(node n3)"
-    start acquire --token "$token" --node-timeout 10s "$key"
+    start acquire --token "$token" --node-timeout 5s "$key"
     wait_until '[ "$(rcli n1 exists "{$key}:dlock:holds")" = 1 ]'
     forget n1
     proxy_rules p2
