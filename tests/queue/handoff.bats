@@ -37,26 +37,6 @@ hang_served() {
     nothing_is_left "$key" n1
 }
 
-@test "a handoff token renews and releases nothing" {
-    take "$key"
-    queue_waiters 1
-    hang_served
-    left=$(rcli n1 pttl "$key")
-    refuses 1 '' renew --ttl 10m "$key" "$token"
-    refuses 1 '' release "$key" "$token"
-    [ "$(rcli n1 pttl "$key")" -le "$left" ]
-    : >stay
-    kill -CONT "${waiter[0]}"
-    wait_until '[ -e served ]'
-    left=$(rcli n1 get "$key")
-    refuses 1 another renew --ttl 10m "$key" "$token"
-    refuses 1 another release "$key" "$token"
-    [ "$(rcli n1 get "$key")" = "$left" ]
-    [ "$(rcli n1 pttl "$key")" -le 30000 ]
-    rm stay
-    all_served 1
-}
-
 @test "a waiter that gives up while it is served passes the lock on at once" {
     for n in 1 5; do
         rm -f served

@@ -13,24 +13,6 @@ setup() {
 # waits: the last dlock in the background has made an attempt, and waits.
 waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 
-@test "without --wait a held lock is tried once" {
-    take "$key"
-    within 3000 refuses 75 '' acquire "$key"
-}
-
-@test "--wait takes a lock that is released in time" {
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
-    holder=$bg
-    start acquire --wait 20s "$key"
-    waiter=$bg
-    waits
-    alive "$waiter"
-    touch stop
-    finishes_well "$waiter"
-    [ "$output" = "$(rcli a get "$key")" ]
-    finishes 0 "$holder"
-}
-
 @test "--wait takes a lock whose lease ends in time" {
     for wait in 20s forever; do
         take_for 600 "$key"
@@ -57,10 +39,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     # -E counts after a wait, too.
     try run --wait 200ms -E 5 "$key" -- true
     waited_in_vain 5
-}
-
-@test "a free lock is acquired at once, however long the wait" {
-    within 3000 works acquire --wait 1h "$key"
 }
 
 @test "-n and --no-wait try once, whatever DLOCK_WAIT is" {
@@ -101,22 +79,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     [ "$(jq .ttl_ms <<<"$output")" -gt 3153500000000 ] || fail "expected the whole lease"
 }
 
-@test "a signal ends a waiter at once, leaves no lock and starts no command" {
-    take "$key"
-    for name in INT TERM HUP; do
-        start run --wait 30s "$key" -- touch begun
-        waits
-        kill -s "$name" "$bg"
-        within 3000 finish
-        exits $((128 + $(kill -l "$name")))
-        [ ! -e begun ]
-        [ "$(rcli a get "$key")" = "$token" ]
-    done
-    dlock release "$key" "$token"
-    sleep 0.2
-    is_free "$key"
-}
-
 @test "a waiter that was killed does not get the lock afterwards" {
     take "$key"
     start acquire --wait 30s "$key"
@@ -130,22 +92,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     wait_until "free '$key'"
 }
 
-@test "several waiters get the lock one after the other, each once" {
-    take "$key" --ttl 20s
-    for i in 1 2 3 4 5; do
-        start run --wait 30s "$key" -- sh -c 'mkdir busy && sleep 0.05 && rmdir busy && echo ran >>log'
-        eval "waiter_$i=$bg"
-    done
-    sleep 0.2
-    dlock release "$key" "$token"
-    for i in 1 2 3 4 5; do
-        eval "finish \$waiter_$i"
-        exits 0
-    done
-    [ "$(wc -l <log)" -eq 5 ]
-    is_free "$key"
-}
-
 @test "the lease counts from the attempt that was granted, not from the start of the wait" {
     take "$key" --ttl 6s
     works acquire --wait 20s --ttl 30s --json "$key"
@@ -154,19 +100,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 
 @test "a first attempt without any node fails at once, however long the wait" {
     within 5000 refuses 69 nobody acquire --wait 30s --node "$PWD/nobody" "$key"
-}
-
-@test "a node that becomes unavailable while dlock waits is tried again until the wait ends" {
-    redis_start mortal
-    rcli mortal set "$key" foreign
-    DLOCK_NODES=$(node mortal) start acquire --wait 30s "$key"
-    waits
-    redis_stop mortal
-    sleep 0.5
-    alive "$bg"
-    redis_start mortal
-    finishes_well
-    [ "$output" = "$(rcli mortal get "$key")" ]
 }
 
 @test "a node that stays unavailable while dlock waits: the wait ends in time" {
@@ -178,11 +111,4 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     within 6000 finish
     [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "expected 69 or 75"
     complains
-}
-
-@test "the wait for a key of another type ends in time" {
-    rcli a hset "$key" field value
-    within 3000 try acquire --wait 300ms "$key"
-    waited_in_vain 75
-    [ "$(rcli a hget "$key" field)" = value ]
 }
