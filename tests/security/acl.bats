@@ -307,6 +307,7 @@ takes_slot() { try run --slots 2 "$key" -- true; }
                 ;;
             *) fails 77 "does not permit (a command that the scripts of dlock call|the command ${right//[+|]/.?}); see" ;;
         esac
+        [ "$scenario" != acquires ] || wait_until "free '$key'" || fail "a lock is left without $right"
         as_user
         rcli a flushall >/dev/null
         rcli b flushall >/dev/null

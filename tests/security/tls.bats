@@ -61,7 +61,6 @@ ends_in_time() {
 }
 
 @test "records without end on one link of three do not end the command" {
-    server=on-path:hellos
     for server in on-path:hellos holder:update; do
         start_holding "$key" -v --ttl 6s -N "$(node a)" -N "$(node b)" -N "rediss://$(at "${server%:*}" "${server#*:}")" \
             'while [ ! -e stop ]; do sleep 0.05; done'
