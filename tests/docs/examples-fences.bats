@@ -104,7 +104,9 @@ paused() {
     finish
 }
 
+# refused STORE, harmed STORE: what that holder does to a store with the check, and to one without.
 refused() {
+    stock "$1"
     paused
     [ "$status" -ne 0 ] || fail "expected it to fail"
     [[ $stderr == *"apples: fence "*" is stale"* ]] || fail "expected it to be refused"
@@ -115,6 +117,7 @@ refused() {
 }
 
 harmed() {
+    stock "$1"
     unfenced
     paused
     [[ $stderr != *stale* ]] || fail "expected it not to be refused"
@@ -122,9 +125,10 @@ harmed() {
     [ "$(apples)" -eq 15 ] || fail "$(apples) apples"
 }
 
-# checks: which fences the store accepts.
+# checks STORE: which fences it accepts.
 checks() {
     local fence
+    stock "$1"
     [ "$(DLOCK_FENCE=5 "$store" read apples)" -eq 10 ]
     echo 11 | DLOCK_FENCE=5 "$store" write apples
     echo 12 | DLOCK_FENCE=5 "$store" write apples
@@ -151,41 +155,14 @@ stale() {
     [[ $stderr == *"apples: fence 5 is stale"* ]] || fail "expected it to be stale"
 }
 
-@test "files: a fence that is less than one that has read or written is refused" {
-    stock files
-    checks
-}
-@test "files: a holder that was stopped is refused when it continues" {
-    stock files
-    refused
-}
-@test "files: without the check it overwrites what another has written" {
-    stock files
-    harmed
-}
+@test "files: a fence that is less than one that has read or written is refused" { checks files; }
+@test "files: a holder that was stopped is refused when it continues" { refused files; }
+@test "files: without the check it overwrites what another has written" { harmed files; }
 
-@test "SQLite: a fence that is less than one that has read or written is refused" {
-    stock sqlite
-    checks
-}
-@test "SQLite: a holder that was stopped is refused when it continues" {
-    stock sqlite
-    refused
-}
-@test "SQLite: without the check it overwrites what another has written" {
-    stock sqlite
-    harmed
-}
+@test "SQLite: a fence that is less than one that has read or written is refused" { checks sqlite; }
+@test "SQLite: a holder that was stopped is refused when it continues" { refused sqlite; }
+@test "SQLite: without the check it overwrites what another has written" { harmed sqlite; }
 
-@test "PostgreSQL: a fence that is less than one that has read or written is refused" {
-    stock postgresql
-    checks
-}
-@test "PostgreSQL: a holder that was stopped is refused when it continues" {
-    stock postgresql
-    refused
-}
-@test "PostgreSQL: without the check it overwrites what another has written" {
-    stock postgresql
-    harmed
-}
+@test "PostgreSQL: a fence that is less than one that has read or written is refused" { checks postgresql; }
+@test "PostgreSQL: a holder that was stopped is refused when it continues" { refused postgresql; }
+@test "PostgreSQL: without the check it overwrites what another has written" { harmed postgresql; }
