@@ -44,9 +44,7 @@ expected(const struct scene *s)
 static void
 check_perhaps(const struct scene *s)
 {
-	int i;
-
-	for (i = 0; i < s->nodes; i++) {
+	for (int i = 0; i < s->nodes; i++) {
 		const bool certainly_not = s->kind[i] == HELD_BY_A || s->kind[i] == HELD_BY_B || s->kind[i] == HARMLESS;
 
 		each(attempt_perhaps_granted(&s->attempt, i) == !(s->replied[i] && certainly_not), "node %d of kind %d",
@@ -99,9 +97,8 @@ static enum attempt_step
 play_answers(struct scene *s)
 {
 	enum attempt_step step = ATTEMPT_WAIT;
-	int i;
 
-	for (i = 0; i <= s->nodes && step == ATTEMPT_WAIT; i++) {
+	for (int i = 0; i <= s->nodes && step == ATTEMPT_WAIT; i++) {
 		if (i > 0)
 			reply(s, s->order[i - 1]);
 		if (s->now >= START + ROUND && i < s->nodes)
@@ -201,18 +198,14 @@ static const enum vote raise_votes[] = { VOTE_YES, VOTE_NO, VOTE_FAULT, VOTE_PEN
 static void
 set_kinds(struct scene *s, int64_t number)
 {
-	int i;
-
-	for (i = 0; i < s->nodes; i++, number /= KINDS)
+	for (int i = 0; i < s->nodes; i++, number /= KINDS)
 		s->kind[i] = (enum kind)(number % KINDS);
 }
 
 static void
 set_raises(struct scene *s, int64_t number)
 {
-	int i;
-
-	for (i = 0; i < s->nodes; i++, number /= 4)
+	for (int i = 0; i < s->nodes; i++, number /= 4)
 		s->raise[i] = raise_votes[number % 4];
 }
 
@@ -222,22 +215,20 @@ test_all(int nodes)
 {
 	static const int orders[] = { 1, 1, 2, 6 };
 	struct scene s = { .nodes = nodes };
-	int64_t kinds, order, raises;
-	size_t instant;
 
-	for (kinds = 0; kinds < power(KINDS, nodes); kinds++) {
+	for (int64_t kinds = 0; kinds < power(KINDS, nodes); kinds++) {
 		set_kinds(&s, kinds);
-		for (order = 0; order < orders[nodes]; order++) {
+		for (int64_t order = 0; order < orders[nodes]; order++) {
 			set_order(&s, order);
 			s.answers_at = s.raises_at = START + 5;
-			for (raises = 0; raises < power(4, nodes); raises++) {
+			for (int64_t raises = 0; raises < power(4, nodes); raises++) {
 				set_raises(&s, raises);
 				s.mixed = (raises & 1) != 0 && (order & 1) != 0;
 				play(&s);
 			}
 			s.mixed = false;
 			set_raises(&s, 0);
-			for (instant = 0; instant < COUNT(instants); instant++) {
+			for (size_t instant = 0; instant < COUNT(instants); instant++) {
 				s.answers_at = START + 5;
 				s.raises_at = instants[instant];
 				play(&s);
@@ -252,14 +243,12 @@ test_all(int nodes)
 static void
 randomize(struct scene *s)
 {
-	int i;
-
 	set_order(s, below(INT64_MAX));
 	set_raises(s, below(4) == 0 ? 0 : below(INT64_C(1) << 30));
 	s->answers_at = below(4) == 0 ? instants[below(COUNT(instants))] : START + 5;
 	s->raises_at = below(4) == 0 ? instants[below(COUNT(instants))] : START + 6;
 	s->mixed = below(2) == 0;
-	for (i = 0; i < s->nodes; i++)
+	for (int i = 0; i < s->nodes; i++)
 		s->unresponsive[i] = below(3) == 0;
 }
 
@@ -267,9 +256,8 @@ static void
 test_larger(int nodes)
 {
 	struct scene s = { .nodes = nodes };
-	int64_t kinds;
 
-	for (kinds = 0; kinds < power(KINDS, nodes); kinds++) {
+	for (int64_t kinds = 0; kinds < power(KINDS, nodes); kinds++) {
 		set_kinds(&s, kinds);
 		randomize(&s);
 		play(&s);
@@ -280,11 +268,10 @@ test_larger(int nodes)
 TEST(largest)
 {
 	struct scene s = { .nodes = NODES_MAX };
-	int i, j;
 
-	for (i = 0; i < 5000; i++) {
+	for (int i = 0; i < 5000; i++) {
 		s.nodes = 6 + (int)below(NODES_MAX - 5);
-		for (j = 0; j < s.nodes; j++)
+		for (int j = 0; j < s.nodes; j++)
 			s.kind[j] = (enum kind)below(below(2) == 0 ? 2 : KINDS);
 		randomize(&s);
 		play(&s);
@@ -321,14 +308,12 @@ TEST(table)
 {
 	static const char letters[] = "lhabeu.";
 	struct scene s;
-	size_t i;
-	int j;
 
-	for (i = 0; i < COUNT(table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		memset(&s, 0, sizeof(s));
 		s.nodes = (int)strlen(table[i].nodes);
 		s.answers_at = START + 5;
-		for (j = 0; j < s.nodes; j++) {
+		for (int j = 0; j < s.nodes; j++) {
 			s.kind[j] = (enum kind)(strchr(letters, table[i].nodes[j]) - letters);
 			s.order[j] = j;
 		}
@@ -362,11 +347,10 @@ TEST(kept)
 	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .node_timeout_us = ROUND };
 	struct attempt_answer answer = { .vote = VOTE_NO, .holder = { .token = "A", .left_ms = 50 } };
 	static struct attempt a;
-	int i, kept;
 
-	for (kept = 0; kept <= 3; kept++) {
+	for (int kept = 0; kept <= 3; kept++) {
 		attempt_start(&a, &terms, START);
-		for (i = 0; i < 3; i++) {
+		for (int i = 0; i < 3; i++) {
 			answer.holder.state = i < kept ? LOCK_KEPT : LOCK_HELD;
 			attempt_answer(&a, i, &answer);
 		}
@@ -377,9 +361,7 @@ TEST(kept)
 
 TEST(all_replies)
 {
-	int nodes;
-
-	for (nodes = 1; nodes <= 3; nodes++)
+	for (int nodes = 1; nodes <= 3; nodes++)
 		test_all(nodes);
 	test_larger(4);
 	test_larger(5);

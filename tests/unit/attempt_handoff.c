@@ -219,8 +219,6 @@ TEST(raise_beside_early)
 
 TEST(all_replies)
 {
-	int nodes;
-
-	for (nodes = 1; nodes <= 3; nodes++)
+	for (int nodes = 1; nodes <= 3; nodes++)
 		test_all(nodes);
 }

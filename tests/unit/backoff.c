@@ -39,10 +39,9 @@ check(struct order *o, size_t try, size_t random, int64_t us, int64_t least, int
 TEST(held)
 {
 	struct order o = { .before_random = 0 };
-	size_t i, j;
 
-	for (i = 0; i < COUNT(many); i++) {
-		for (j = 0; j < COUNT(randoms); j++)
+	for (size_t i = 0; i < COUNT(many); i++) {
+		for (size_t j = 0; j < COUNT(randoms); j++)
 			check(&o, i, j, lease_wait_held_us(many[i], randoms[j]), 50 * MS, many[i] == 1 ? 250 * MS : S);
 	}
 	each_ok("while another holds: from 50 to 250 ms, and never more than a second");
@@ -54,18 +53,16 @@ TEST(held)
 
 TEST(split)
 {
-	size_t i, j, k;
-
-	for (k = 0; k < COUNT(attempts); k++) {
+	for (size_t k = 0; k < COUNT(attempts); k++) {
 		struct order o = { .before_random = 0 };
 
-		for (i = 0; i < COUNT(many); i++) {
-			for (j = 0; j < COUNT(randoms); j++)
+		for (size_t i = 0; i < COUNT(many); i++) {
+			for (size_t j = 0; j < COUNT(randoms); j++)
 				check(&o, i, j, lease_wait_split_us(many[i], randoms[j], attempts[k]), 0, S);
 		}
 	}
 	each_ok("after a split vote: never more than a second");
-	for (k = 0; k < COUNT(attempts); k++) {
+	for (size_t k = 0; k < COUNT(attempts); k++) {
 		const int64_t most = lease_wait_split_us(1, UINT32_MAX, attempts[k]);
 
 		if (attempts[k] >= MS && attempts[k] <= 200 * MS)
@@ -88,10 +85,8 @@ after_failure(uint32_t random, int64_t ttl_us)
 
 TEST(renewal)
 {
-	size_t j, k;
-
-	for (k = 0; k < COUNT(ttls); k++) {
-		for (j = 0; j < COUNT(randoms); j++) {
+	for (size_t k = 0; k < COUNT(ttls); k++) {
+		for (size_t j = 0; j < COUNT(randoms); j++) {
 			const int64_t us = after_failure(randoms[j], ttls[k]);
 
 			each(us > 0 && us <= ttls[k] / 100 && us <= 50 * MS, "ttl %" PRId64 ": %" PRId64, ttls[k], us);
@@ -107,9 +102,8 @@ TEST(queued)
 {
 	static const int64_t lefts[] = { 0, 1, 500, 1000, 5000, 9999, 10000 };
 	static const int64_t many_before[] = { 0, 1, 2, 3, 10, 65, 66, 67, 1000, INT64_MAX };
-	size_t i, j, k;
 
-	for (j = 0; j < COUNT(randoms); j++) {
+	for (size_t j = 0; j < COUNT(randoms); j++) {
 		const int64_t most = lease_wait_queued_us(INT64_MAX, 2, randoms[j]);
 		const int64_t front = lease_wait_queued_us(INT64_MAX, 1, randoms[j]);
 
@@ -118,11 +112,11 @@ TEST(queued)
 		each(lease_wait_queued_us(-1, 5, randoms[j]) == most &&
 			lease_wait_queued_us(10001, 2, randoms[j]) == most,
 		    "a lease without an end, or with a far one, is no other");
-		for (i = 0; i < COUNT(lefts); i++) {
+		for (size_t i = 0; i < COUNT(lefts); i++) {
 			const int64_t end = lefts[i] * MS + MS;
 			int64_t before = 0;
 
-			for (k = 0; k < COUNT(many_before); k++) {
+			for (size_t k = 0; k < COUNT(many_before); k++) {
 				const int64_t us = lease_wait_queued_us(lefts[i], many_before[k], randoms[j]);
 				const int64_t cap = many_before[k] < 2 ? front : most;
 

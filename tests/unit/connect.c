@@ -58,10 +58,9 @@ static void
 block_up(int port, int client[8])
 {
 	struct list_args l = { .count = 0 };
-	int i;
 
 	add(&l, AF_INET, port);
-	for (i = 0; i < 8; i++) {
+	for (int i = 0; i < 8; i++) {
 		client[i] = connect_socket(AF_INET);
 		(void)connect(client[i], l.entry[0].ai_addr, l.entry[0].ai_addrlen);
 	}
@@ -135,18 +134,17 @@ TEST(races)
 {
 	int open, refused, clogged, open_at, refused_at, clogged_at, client[8];
 	struct connecting r;
-	size_t i, j;
 
 	loop_add(&loop, &owner);
 	open = open_port(64, &open_at);
 	refused = open_port(-1, &refused_at);
 	clogged = open_port(0, &clogged_at);
 	block_up(clogged_at, client);
-	for (i = 0; i < COUNT(races); i++) {
+	for (size_t i = 0; i < COUNT(races); i++) {
 		struct list_args l = { .count = 0 };
 		const char *a = races[i].addresses;
 
-		for (j = 0; a[j] != '\0'; j++)
+		for (size_t j = 0; a[j] != '\0'; j++)
 			add(&l, AF_INET, a[j] == 'o' ? open_at : a[j] == 'r' ? refused_at : clogged_at);
 		is_int(run(&r, &l), races[i].connected < 0 ? CONNECT_FAILED : CONNECT_DONE, "%s", a);
 		if (races[i].connected < 0)
@@ -158,11 +156,11 @@ TEST(races)
 			(void)close(r.connected);
 		connect_stop(&r);
 		connect_stop(&r);
-		for (j = 0; j < (size_t)r.next; j++)
+		for (size_t j = 0; j < (size_t)r.next; j++)
 			each(r.socket[j].fd < 0, "%s: socket %zu is closed", a, j);
 		each(loop.watches == &owner && owner.next == NULL && r.running == 0, "%s: nothing is left", a);
 	}
-	for (j = 0; j < COUNT(client); j++)
+	for (size_t j = 0; j < COUNT(client); j++)
 		(void)close(client[j]);
 	(void)close(open);
 	(void)close(refused);
@@ -216,10 +214,9 @@ TEST(order)
 {
 	char tried[ADDRESSES_MAX + 1];
 	struct connecting r;
-	size_t i;
 	int j;
 
-	for (i = 0; i < COUNT(orders); i++) {
+	for (size_t i = 0; i < COUNT(orders); i++) {
 		struct list_args l = { .count = 0 };
 
 		for (j = 0; orders[i].given[j] != '\0'; j++)

@@ -141,13 +141,12 @@ TEST(random)
 	char text[512], *at;
 	int64_t wanted, ms;
 	unsigned int chosen;
-	size_t unit;
 
 	for (int i = 0; i < 20000; i++) {
 		chosen = (unsigned int)below(31) + 1;
 		wanted = 0;
 		at = text;
-		for (unit = 0; unit < COUNT(units); unit++) {
+		for (size_t unit = 0; unit < COUNT(units); unit++) {
 			if ((chosen >> unit & 1) != 0)
 				wanted += add_component(&at, unit, chosen >> (unit + 1) == 0 && below(2) == 0);
 		}

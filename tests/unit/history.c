@@ -133,14 +133,13 @@ says(const char *expected)
 TEST(runs)
 {
 	char entry[100];
-	int i;
 
 	add("", 0, A " 7000 released - - - - 1000 0 9 0 0 ");
 	add("", 1, B " 7000 ran -15 - 7000 -15 1000 0 8 0 0 ");
 	says("");
 	add("", 2, C " 7000 ran 3 - 7000 3 1000 0 7 0 0 ");
 	says("; the last one took 6.0s");
-	for (i = 0; i < 5; i++) {
+	for (int i = 0; i < 5; i++) {
 		(void)snprintf(entry, sizeof(entry), "%c%s %d ran 0 8000 8000 0 1000 0 %d 0 0 ", 'D' + i, &A[1],
 		    2000 + 1000 * i, 6 - i);
 		add("", (size_t)i + 3, entry);

@@ -66,9 +66,8 @@ TEST(tables)
 {
 	struct keys n;
 	char holds[64];
-	size_t i;
 
-	for (i = 0; i < COUNT(table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		keys_of(table[i].key, &n);
 		ok(n.key == table[i].key, "the lock %s is named as the user named it", table[i].key);
 		is_str(n.sibling[METADATA], table[i].facts, "its facts");
@@ -77,7 +76,7 @@ TEST(tables)
 	}
 	is_int(keys_slot("123456789", 9), 0x31c3, "the check value of the CRC");
 	is_int(keys_slot("", 0), 0, "the slot of nothing");
-	for (i = 0; i < COUNT(tags); i++) {
+	for (size_t i = 0; i < COUNT(tags); i++) {
 		const char *hashed = tags[i].tag != NULL ? tags[i].tag : tags[i].key;
 		char plain[64] = "{";
 
@@ -129,20 +128,19 @@ TEST(backwards)
 {
 	char key[KEY_MAX + 1];
 	struct keys n;
-	size_t i;
 
-	for (i = 0; i < COUNT(table); i++) {
+	for (size_t i = 0; i < COUNT(table); i++) {
 		ok(keys_key(table[i].facts, strlen(table[i].facts), key), "%s are facts", table[i].facts);
 		is_str(key, table[i].key, "of that key");
 	}
-	for (i = 0; i < COUNT(numbered); i++) {
+	for (size_t i = 0; i < COUNT(numbered); i++) {
 		keys_of(numbered[i].key, &n);
 		ok(keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), key), "%s are facts",
 		    n.sibling[METADATA]);
 		is_str(key, numbered[i].key, "of that key");
 		ok(!keys_key(n.sibling[HOLDS], strlen(n.sibling[HOLDS]), key), "%s are none", n.sibling[HOLDS]);
 	}
-	for (i = 0; i < COUNT(strange); i++)
+	for (size_t i = 0; i < COUNT(strange); i++)
 		ok(!keys_key(strange[i], strlen(strange[i]), key), "'%s' is no name of facts", strange[i]);
 }
 
@@ -196,9 +194,8 @@ TEST(slots)
 	char name[KEY_MAX + 1], all[KEY_MAX + 1], of_all[KEY_MAX + 1];
 	struct keys n, m;
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(slots); i++) {
+	for (size_t i = 0; i < COUNT(slots); i++) {
 		if (slots[i].slot == NULL) {
 			ok(keys_of_slot(slots[i].key, slots[i].prefix, 2, name, &err) == ST_USAGE &&
 				strstr(err.text, "braces") != NULL,
@@ -228,9 +225,8 @@ TEST(no_slots)
 		"{a}:slots", "job:slot-1", "{a:slot-1}", "a}b:slot-1", "{}:slot-1" };
 	char own[KEY_MAX + 96];
 	struct keys n;
-	size_t i;
 
-	for (i = 0; i < COUNT(names); i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		keys_of(names[i], &n);
 		(void)snprintf(own, sizeof(own), "%s:waiting", n.sibling[METADATA]);
 		is_str(n.sibling[WAITING], own, "%s", names[i]);
@@ -327,13 +323,12 @@ stop_cluster(pid_t pid)
 {
 	static const char *const left[] = { "nodes.conf", "commands", "s" };
 	char path[140];
-	size_t i;
 
 	if (pid > 0) {
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
 	}
-	for (i = 0; i < COUNT(left); i++) {
+	for (size_t i = 0; i < COUNT(left); i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", folder, left[i]);
 		(void)unlink(path);
 	}
@@ -405,9 +400,8 @@ ask_all(void)
 {
 	FILE *f = fopen(commands_path, "w");
 	struct keys n;
-	size_t i;
 
-	for (i = 0; f != NULL && i < COUNT(keys); i++) {
+	for (size_t i = 0; f != NULL && i < COUNT(keys); i++) {
 		keys_of(keys[i], &n);
 		put_question(f, keys[i]);
 		put_question(f, n.sibling[METADATA]);
@@ -434,11 +428,10 @@ compare_all(void)
 	char command[700];
 	long key, facts, holds;
 	FILE *f;
-	size_t i;
 
 	(void)snprintf(command, sizeof(command), "%s <'%s'", client, commands_path);
 	f = popen(command, "r");
-	for (i = 0; f != NULL && i < COUNT(keys); i++) {
+	for (size_t i = 0; f != NULL && i < COUNT(keys); i++) {
 		key = read_slot(f);
 		facts = read_slot(f);
 		holds = read_slot(f);
@@ -480,21 +473,20 @@ TEST(aside)
 		"{job}:leave:AAAAAAAAAAAAAAAAAAAAAA", "" };
 	char name[KEY_MAX + 64];
 	struct keys n;
-	size_t i, j;
 
-	for (i = 0; i < COUNT(some); i++) {
+	for (size_t i = 0; i < COUNT(some); i++) {
 		keys_of(some[i], &n);
 		each(!is_auxiliary(some[i]) && !is_auxiliary(n.sibling[METADATA]), "%s, %s", some[i],
 		    n.sibling[METADATA]);
 		each(is_auxiliary(n.sibling[HOLDS]) && is_auxiliary(n.sibling[WAKE]) &&
 			is_auxiliary(n.sibling[WAITING]),
 		    "of %s", some[i]);
-		for (j = 0; j < COUNT(ends); j++) {
+		for (size_t j = 0; j < COUNT(ends); j++) {
 			(void)snprintf(name, sizeof(name), "%s%s", n.sibling[METADATA], ends[j]);
 			each(is_auxiliary(name), "%s is auxiliary", name);
 		}
 	}
-	for (i = 0; i < COUNT(locks); i++)
+	for (size_t i = 0; i < COUNT(locks); i++)
 		each(!is_auxiliary(locks[i]), "'%s' may be a lock", locks[i]);
 	each_ok("keys of the queue are not taken for locks, nor locks for them");
 }
@@ -503,9 +495,8 @@ TEST(all_slots)
 {
 	char key[KEY_MAX + 1];
 	struct keys n;
-	int i;
 
-	for (i = 0; i < 200000; i++) {
+	for (int i = 0; i < 200000; i++) {
 		(void)snprintf(key, sizeof(key), "}%d", i);
 		keys_of(key, &n);
 		each(keys_slot(n.sibling[METADATA], strlen(n.sibling[METADATA])) == keys_slot(key, strlen(key)), "%s",

@@ -170,9 +170,8 @@ static void
 fill(size_t form, size_t rows)
 {
 	char key[200], owner[200], label[200];
-	size_t i;
 
-	for (i = 0; i < rows; i++) {
+	for (size_t i = 0; i < rows; i++) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 		(void)snprintf(key, sizeof(key), forms[form].format, i, i / 7, i % 5);
@@ -185,10 +184,8 @@ fill(size_t form, size_t rows)
 
 TEST(differences)
 {
-	size_t form, width;
-
-	for (form = 0; form < COUNT(forms); form++) {
-		for (width = 40; width <= 200; width += 4) {
+	for (size_t form = 0; form < COUNT(forms); form++) {
+		for (size_t width = 40; width <= 200; width += 4) {
 			begin(width);
 			fill(form, 100);
 			end();

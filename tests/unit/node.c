@@ -417,12 +417,11 @@ TEST(login_again)
 	struct command c;
 	struct node *n;
 	struct got d;
-	size_t i;
 	int server, client;
 	FILE *f;
 
 	(void)snprintf(file, sizeof(file), "%s/password", folder);
-	for (i = 0; i < COUNT(refusals); i++) {
+	for (size_t i = 0; i < COUNT(refusals); i++) {
 		server = serve();
 		f = fopen(file, "w");
 		each(f != NULL && fputs("two\n", f) >= 0 && fclose(f) == 0, "a file");

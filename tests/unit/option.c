@@ -112,9 +112,8 @@ TEST(good)
 {
 	struct options o;
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(good); i++) {
+	for (size_t i = 0; i < COUNT(good); i++) {
 		const struct option_spec *spec = find(good[i].name);
 
 		options_default(&o);
@@ -191,9 +190,8 @@ TEST(invalid)
 	struct options o;
 	char named[64], where[64];
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(invalid); i++) {
+	for (size_t i = 0; i < COUNT(invalid); i++) {
 		const struct option_spec *spec = find(invalid[i].name);
 
 		options_default(&o);
@@ -220,18 +218,17 @@ TEST(durations)
 	static const char *const longer[] = { "forever", "inf" };
 	struct options o;
 	struct err err;
-	size_t i, j;
 
 	options_default(&o);
-	for (i = 0; i < option_count; i++) {
+	for (size_t i = 0; i < option_count; i++) {
 		const struct option_spec *spec = &option_specs[i];
 		const bool waits = spec->kind == OPTION_WAIT || strcmp(spec->name, "max-run") == 0;
 
 		if (spec->kind != OPTION_DURATION && spec->kind != OPTION_WAIT && spec->kind != OPTION_GUARD)
 			continue;
-		for (j = 0; j < COUNT(refused); j++)
+		for (size_t j = 0; j < COUNT(refused); j++)
 			each(option_set(&o, spec, refused[j], &err) == ST_USAGE, "--%s '%s'", spec->name, refused[j]);
-		for (j = 0; j < COUNT(longer); j++)
+		for (size_t j = 0; j < COUNT(longer); j++)
 			each((option_set(&o, spec, longer[j], &err) == ST_OK) == waits, "--%s %s", spec->name,
 			    longer[j]);
 	}
@@ -244,9 +241,8 @@ TEST(texts)
 	static const char text[] = "any \xff text", again[] = "";
 	struct options o;
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(names); i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		const struct option_spec *spec = find(names[i]);
 		const char *const *value = (const char *const *)(const void *)((const char *)&o + spec->offset);
 
@@ -277,10 +273,9 @@ TEST(nodes)
 	static const char node[] = "h:1";
 	struct options o;
 	struct err err;
-	int i;
 
 	options_default(&o);
-	for (i = 0; i < NODES_MAX; i++)
+	for (int i = 0; i < NODES_MAX; i++)
 		each(option_set(&o, find("node"), node, &err) == ST_OK && o.nodes == i + 1 && o.node[i] == node,
 		    "node %d", i);
 	each_ok("the maximum number of nodes can be given");
@@ -297,9 +292,7 @@ TEST(nodes)
 
 TEST(names)
 {
-	size_t i, j;
-
-	for (i = 0; i < option_count; i++) {
+	for (size_t i = 0; i < option_count; i++) {
 		const struct option_spec *spec = &option_specs[i];
 
 		each(find(spec->name) == spec, "--%s is not found", spec->name);
@@ -307,7 +300,7 @@ TEST(names)
 		    "--%s has no command", spec->name);
 		each((spec->argument == NULL) == (spec->kind == OPTION_FLAG || spec->kind == OPTION_NO_WAIT),
 		    "--%s: its argument does not fit its kind", spec->name);
-		for (j = 0; j < i; j++)
+		for (size_t j = 0; j < i; j++)
 			each(spec->letter == 0 || spec->letter != option_specs[j].letter, "-%c twice", spec->letter);
 	}
 	each(option_count < OPTIONS_MAX, "%zu options", option_count);
@@ -346,9 +339,8 @@ TEST(node_lists)
 	struct options o;
 	char buffer[256];
 	struct err err;
-	size_t i;
 
-	for (i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		options_default(&o);
 		(void)setenv("DLOCK_NODES", cases[i].list, 1);
 		is_int(options_from_environment(&o, buffer, &err), ST_OK, "%s", cases[i].list);
@@ -363,9 +355,7 @@ TEST(node_lists)
 static void
 clear_environment(void)
 {
-	size_t i;
-
-	for (i = 0; i < option_count; i++) {
+	for (size_t i = 0; i < option_count; i++) {
 		if (option_specs[i].environment != NULL)
 			(void)unsetenv(option_specs[i].environment);
 	}
@@ -441,7 +431,6 @@ TEST(list_of_nodes)
 	static const char *const commas[] = { "h:1,g:2", "h:1,", "redis://a,redis://b", "redis://:p@a,redis://:q@b",
 		"h:1 g:2,/s" };
 	static const char *const zk[] = { "zk://h:1,", "zk://h:1,g:1,/chroot" };
-	size_t i;
 	struct options o;
 	struct err err;
 
@@ -454,11 +443,11 @@ TEST(list_of_nodes)
 	       &err) == ST_OK &&
 		o.nodes == 4,
 	    "commas separate the servers of a service, and may be in a password");
-	for (i = 0; i < COUNT(commas); i++) {
+	for (size_t i = 0; i < COUNT(commas); i++) {
 		is_int(from_environment(&o, "DLOCK_NODES", commas[i], &err), ST_USAGE, "%s", commas[i]);
 		ok(strstr(err.text, "by blanks") != NULL, "%s", err.text);
 	}
-	for (i = 0; i < COUNT(zk); i++) {
+	for (size_t i = 0; i < COUNT(zk); i++) {
 		is_int(from_environment(&o, "DLOCK_NODES", zk[i], &err), ST_USAGE, "%s", zk[i]);
 		ok(strstr(err.text, "missing behind a comma") != NULL, "%s", err.text);
 	}

@@ -310,10 +310,9 @@ static void
 live(struct life *l)
 {
 	char orders[ORDERS_MAX + 1];
-	int asked;
 
 	begin(l);
-	for (asked = 0; asked < 60; asked++) {
+	for (int asked = 0; asked < 60; asked++) {
 		if (l->lost && l->knew_at == NEVER)
 			l->knew_at = l->now;
 		if (!l->policy.only_warn && (l->lost || l->now >= l->valid_until - l->policy.margin_us))

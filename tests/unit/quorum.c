@@ -150,12 +150,11 @@ test_all(int nodes)
 	unsigned long number, count = 1;
 	struct ballot b;
 	enum verdict got, wanted;
-	int closed;
 
 	for (int i = 0; i < nodes; i++)
 		count *= COUNT(kinds);
 	for (number = 0; number < count; number++) {
-		for (closed = 0; closed < 2; closed++) {
+		for (int closed = 0; closed < 2; closed++) {
 			b = ballot_of(nodes, number, closed != 0);
 			got = quorum_judge(&b);
 			wanted = defined(b);
@@ -177,9 +176,8 @@ TEST(names_of_sides)
 {
 	struct ballot b;
 	enum verdict got;
-	int round;
 
-	for (round = 0; round < 5000; round++) {
+	for (int round = 0; round < 5000; round++) {
 		b = ballot_of(NODES, (unsigned long)below(9 * 9 * 9 * 9 * 9), below(2) == 0);
 		got = quorum_judge(&b);
 		for (int i = 0; i < NODES; i++)
@@ -254,12 +252,10 @@ TEST(table)
 
 TEST(majorities)
 {
-	int nodes;
-
-	for (nodes = 1; nodes <= NODES_MAX; nodes++)
+	for (int nodes = 1; nodes <= NODES_MAX; nodes++)
 		each(2 * quorum_majority(nodes) > nodes && 2 * (quorum_majority(nodes) - 1) <= nodes, "%d nodes",
 		    nodes);
 	each_ok("a majority is more than half, and no more than that");
-	for (nodes = 1; nodes <= NODES; nodes++)
+	for (int nodes = 1; nodes <= NODES; nodes++)
 		test_all(nodes);
 }

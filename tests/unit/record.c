@@ -190,9 +190,8 @@ define_fence(const struct row *row, char c)
 {
 	const int nodes = (int)strlen(row->nodes);
 	int i, n;
-	int64_t fence;
 
-	for (fence = 1; fence < 4; fence++) {
+	for (int64_t fence = 1; fence < 4; fence++) {
 		for (i = 0, n = 0; i < nodes; i++)
 			n += row->nodes[i] == c && row->fence[i] == fence;
 		if (2 * n > nodes)

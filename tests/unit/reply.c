@@ -101,9 +101,8 @@ TEST(cuts)
 	static const char stream[] = "*3\r\n:7\r\n$4\r\na\r\nb\r\n*2\r\n$-1\r\n-ERR no\r\n$x\r\n";
 	struct parser *p;
 	struct reply *reply;
-	size_t cut;
 
-	for (cut = 0; cut < sizeof(stream); cut++) {
+	for (size_t cut = 0; cut < sizeof(stream); cut++) {
 		p = parser_new();
 		if (p == NULL)
 			abort();

@@ -15,13 +15,12 @@ TEST(names)
 	static const char *const bad[] = { "NOSUCH", "-1", "TERM INT", "RTMIN+", "RTMIN+31", "RTMIN-1", "RTMAX-x",
 		"RTMAX+1", "RTMAX-31", "RTMIN+ 1", "RTMAX-9223372036854775808" };
 	char name[SIGNAL_NAME_SIZE];
-	int signal;
 
 	is_str(signals_name(SIGTERM, name), "SIGTERM", "a name");
 	is_str(signals_name(SIGRTMIN + 3, name), "SIGRTMIN+3", "a real-time signal");
-	for (signal = 1; signal < 32; signal++)
+	for (int signal = 1; signal < 32; signal++)
 		each(signals_number(signals_name(signal, name)) == signal, "%d is %s", signal, name);
-	for (signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+	for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
 		each(signals_number(signals_name(signal, name)) == signal, "%d is %s", signal, name);
 	each_ok("a name that is shown is the name of that signal");
 	for (size_t i = 0; i < COUNT(bad); i++)

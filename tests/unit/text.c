@@ -85,10 +85,9 @@ debatable(unsigned int code)
 TEST(every_character)
 {
 	char bytes[5], broken[5];
-	unsigned int code;
 	size_t n, got;
 
-	for (code = 1; code <= 0x10ffff; code++) {
+	for (unsigned int code = 1; code <= 0x10ffff; code++) {
 		if (code >= 0xd800 && code < 0xe000)
 			continue;
 		n = encode(code, bytes);

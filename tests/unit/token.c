@@ -31,10 +31,9 @@ TEST(make)
 TEST(spread)
 {
 	const int fair = TOKENS >> BITS;
-	size_t place;
 	int n;
 
-	for (place = 0; place < TOKEN_LENGTH - 1; place++) {
+	for (size_t place = 0; place < TOKEN_LENGTH - 1; place++) {
 		for (size_t c = 0; c < sizeof(alphabet) - 1; c++) {
 			n = seen[place][(unsigned char)alphabet[c]];
 			if (place == 0 && alphabet[c] == '-')

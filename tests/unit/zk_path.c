@@ -99,9 +99,8 @@ TEST(slots)
 		{ "/c/gpu/oldleases", -1, "/c/gpu/oldleases" },
 	};
 	char path[64];
-	size_t i;
 
-	for (i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		(void)snprintf(path, sizeof(path), "%s", cases[i].path);
 		is_int(path_cut_slot(path, 2), cases[i].slot, "%s", cases[i].path);
 		is_str(path, cases[i].cut, "what is left of it");

@@ -13,9 +13,8 @@ static struct names
 queue_of(const char *const *names, size_t count)
 {
 	struct names q = { .at = NULL };
-	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		(void)queue_add(&q, names[i], strlen(names[i]));
 	queue_sort(&q);
 	return q;
@@ -50,9 +49,8 @@ TEST(numbers)
 		{ "", false, 0 },
 	};
 	int32_t number = 0;
-	size_t i;
 
-	for (i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		number = 0;
 		is_int(queue_number(cases[i].name, strlen(cases[i].name), &number), cases[i].is, "'%s'", cases[i].name);
 		is_int(number, cases[i].number, "its number");
@@ -140,9 +138,8 @@ TEST(noise)
 	struct names q = { .at = NULL };
 	char name[80];
 	size_t k, before;
-	int i;
 
-	for (i = 0; i < 2000; i++, names_free(&q)) {
+	for (int i = 0; i < 2000; i++, names_free(&q)) {
 		for (k = (size_t)below(12); k > 0; k--) {
 			(void)snprintf(name, sizeof(name), "%s%0*d", begins[below(COUNT(begins))], (int)below(12),
 			    (int)(below(3) == 0 ? below(20) : (int32_t)dice()));
@@ -175,9 +172,8 @@ TEST(clients)
 		{ "whatever-0000000001", "unknown" },
 	};
 	const char *client;
-	size_t i;
 
-	for (i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		client = queue_client(cases[i].name, strlen(cases[i].name));
 		is_str(client != NULL ? client : "unknown", cases[i].client, "%s", cases[i].name);
 	}

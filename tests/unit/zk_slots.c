@@ -12,10 +12,9 @@ static struct leases
 leases_of(const struct lease_case *cases, struct slot_view *view, size_t count)
 {
 	static const char *const names[] = { "a-1", "b-2", "c-3", "d-4", "e-5" };
-	size_t i;
 
 	memset(view, 0, count * sizeof(*view));
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		view[i].name = names[i];
 		view[i].named = cases[i].named > 0;
 		view[i].slot = view[i].named ? cases[i].named : 0;
@@ -40,9 +39,8 @@ TEST(no_choice)
 {
 	static struct slot_view view[SLOTS_MAX];
 	struct leases l = { view, SLOTS_MAX };
-	int i;
 
-	for (i = 0; i < SLOTS_MAX; i++)
+	for (int i = 0; i < SLOTS_MAX; i++)
 		view[i] = (struct slot_view){ .name = "x", .slot = i + 1, .named = true };
 	is_int(leases_choose(&l, "a"), 0, "all numbers are named");
 }
@@ -52,9 +50,8 @@ TEST(shown)
 	static const struct lease_case held[] = { { -1, 1 }, { 2, 2 }, { 0, 0 }, { -1, 3 }, { -1, 4 } };
 	struct slot_view view[COUNT(held)];
 	struct leases l = leases_of(held, view, COUNT(held));
-	size_t i;
 
 	leases_number(&l);
-	for (i = 0; i < COUNT(held); i++)
+	for (size_t i = 0; i < COUNT(held); i++)
 		is_int(view[i].slot, held[i].shown, "number %d is shown as", held[i].named);
 }
