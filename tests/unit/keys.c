@@ -2,9 +2,11 @@
 #include "redis/command.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef HAVE_SYS_PRCTL_H
 #include <sys/prctl.h>
@@ -15,8 +17,7 @@
 /* -- Tables ----------------------------------------------------------------- */
 
 static const struct {
-	const char *key;
-	const char *facts;
+	const char *key, *facts;
 } table[] = {
 	{ "job", "{job}:dlock" },
 	{ "a:b", "{a:b}:dlock" },
@@ -36,8 +37,7 @@ static const struct {
 
 /* The examples of the Redis Cluster specification, and the check value of its CRC. */
 static const struct {
-	const char *key;
-	const char *tag;
+	const char *key, *tag;
 } tags[] = {
 	{ "{user1000}.following", "user1000" },
 	{ "{user1000}.followers", "user1000" },
@@ -52,6 +52,21 @@ static const struct {
 	{ "{a", NULL },
 	{ "a}", NULL },
 };
+
+static int
+slot_of(const char *name)
+{
+	return keys_slot(name, strlen(name));
+}
+
+/* Are these the facts of that lock? */
+static bool
+are_facts(const char *name, const char *key)
+{
+	char found[KEY_MAX + 1];
+
+	return keys_key(name, strlen(name), found) && strcmp(found, key) == 0;
+}
 
 static bool
 is_auxiliary(const char *name)
@@ -83,8 +98,7 @@ TEST(tables)
 		/* A tag that is asked for by a name without braces; what can't stand so is compared by the server below. */
 		if (strpbrk(hashed, "{}") == NULL) {
 			(void)snprintf(plain, sizeof(plain), "%s", hashed);
-			is_int(keys_slot(tags[i].key, strlen(tags[i].key)), keys_slot(plain, strlen(plain)),
-			    "%s hashes %s", tags[i].key, plain);
+			is_int(slot_of(tags[i].key), slot_of(plain), "%s hashes %s", tags[i].key, plain);
 		}
 	}
 	ok(keys_slot("a\0b", 3) != keys_slot("a\0c", 3), "the length counts, not a NUL");
@@ -107,9 +121,9 @@ static const struct {
 TEST(numbered)
 {
 	struct keys n;
-	size_t i, digits;
+	size_t digits;
 
-	for (i = 0; i < COUNT(numbered); i++) {
+	for (size_t i = 0; i < COUNT(numbered); i++) {
 		keys_of(numbered[i].key, &n);
 		digits = strspn(n.sibling[METADATA] + 1, "0123456789");
 		ok(n.sibling[METADATA][0] == '{' && digits > 0 && digits < 7, "%s gets a number: %s", numbered[i].key,
@@ -146,7 +160,7 @@ TEST(backwards)
 
 TEST(longest)
 {
-	static char key[KEY_MAX + 1], back[KEY_MAX + 1];
+	static char key[KEY_MAX + 1];
 	static const char *const starts[] = { "k", "{t}", "}" };
 	struct keys n;
 	size_t i, length;
@@ -156,9 +170,8 @@ TEST(longest)
 		memcpy(key, starts[i], strlen(starts[i]));
 		keys_of(key, &n);
 		length = strlen(n.sibling[METADATA]);
-		ok(length > KEY_MAX && keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), back) &&
-			strcmp(back, key) == 0,
-		    "the longest key from %s on: facts", starts[i]);
+		ok(length > KEY_MAX && are_facts(n.sibling[METADATA], key), "the longest key from %s on: facts",
+		    starts[i]);
 		ok(strlen(n.sibling[HOLDS]) == length + 6 && strcmp(n.sibling[HOLDS] + length, ":holds") == 0,
 		    "the longest key: holds");
 	}
@@ -191,7 +204,7 @@ static const struct {
 
 TEST(slots)
 {
-	char name[KEY_MAX + 1], all[KEY_MAX + 1], of_all[KEY_MAX + 1];
+	char name[KEY_MAX + 1], all[KEY_MAX + 1];
 	struct keys n, m;
 	struct err err;
 
@@ -211,10 +224,9 @@ TEST(slots)
 		is_str(n.sibling[WAITING], slots[i].waiting, "who waits for it");
 		is_str(m.sibling[WAITING], n.sibling[WAITING], "waits for any");
 		ok(strncmp(n.sibling[WAKE], name, strlen(name)) == 0 && is_auxiliary(n.sibling[WAITING]) &&
-			keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), of_all) && strcmp(of_all, name) == 0,
+			are_facts(n.sibling[METADATA], name),
 		    "all else is that of a lock with this name");
-		is_int(keys_slot(name, strlen(name)), keys_slot(n.sibling[WAITING], strlen(n.sibling[WAITING])),
-		    "in one slot of a Cluster");
+		is_int(slot_of(name), slot_of(n.sibling[WAITING]), "in one slot of a Cluster");
 	}
 }
 
@@ -235,23 +247,9 @@ TEST(no_slots)
 
 /* -- A Redis Cluster of one, which computes the slots ---------------------------- */
 
-static char folder[100], socket_path[120], commands_path[120], client[512];
-
-static void
-nap(void)
-{
-	const struct timespec t = { 0, 20000000 };
-
-	(void)nanosleep(&t, NULL);
-}
-
-static const char *
-program(const char *variable, const char *otherwise)
-{
-	const char *path = getenv(variable);
-
-	return path != NULL && path[0] != '\0' ? path : otherwise;
-}
+static char folder[80];
+static struct sockaddr_un address = { .sun_family = AF_UNIX };
+static FILE *server; /* the connection to it, for reading */
 
 /*
  * The cluster's bus needs a port even where clients use a socket: on an address of this test's own, which every address in 127/8
@@ -260,15 +258,17 @@ program(const char *variable, const char *otherwise)
 static pid_t
 start_server(int try)
 {
-	const char *server = program("REDIS_SERVER", "redis-server");
-	char address[32];
+	const char *program = getenv("REDIS_SERVER");
+	char bus[32];
 	const pid_t pid = fork();
 	int null;
 
 	if (pid != 0)
 		return pid;
-	(void)snprintf(address, sizeof(address), "127.%d.%d.%d", 1 + (int)(getppid() >> 8 & 0x7f),
-	    1 + (int)(getppid() & 0x7f), 1 + try);
+	if (program == NULL || program[0] == '\0')
+		program = "redis-server";
+	(void)snprintf(bus, sizeof(bus), "127.%d.%d.%d", 1 + (int)(getppid() >> 8 & 0x7f), 1 + (int)(getppid() & 0x7f),
+	    1 + try);
 #ifdef HAVE_SYS_PRCTL_H
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
@@ -276,39 +276,46 @@ start_server(int try)
 	(void)dup2(null, 0);
 	(void)dup2(null, 1);
 	(void)dup2(null, 2);
-	(void)execlp(server, server, "--cluster-enabled", "yes", "--port", "0", "--bind", address, "--unixsocket",
-	    socket_path, "--dir", folder, "--save", "", "--appendonly", "no", "--daemonize", "no", (char *)NULL);
+	(void)execlp(program, program, "--cluster-enabled", "yes", "--port", "0", "--bind", bus, "--unixsocket",
+	    address.sun_path, "--dir", folder, "--save", "", "--appendonly", "no", "--daemonize", "no", (char *)NULL);
 	_exit(127);
 }
 
-static bool
-answers(void)
+/* The slot of a name, as the server computes it.  -1: it does not answer. */
+static int
+asked_slot(const char *name)
 {
-	char command[600], line[16] = "";
-	FILE *f;
-	bool pong;
+	char line[32] = "";
 
-	(void)snprintf(command, sizeof(command), "%s ping 2>/dev/null", client);
-	f = popen(command, "r");
-	pong = f != NULL && fgets(line, sizeof(line), f) != NULL && strcmp(line, "PONG\n") == 0;
-	if (f != NULL)
-		(void)pclose(f);
-	return pong;
+	(void)dprintf(fileno(server), "*3\r\n$7\r\nCLUSTER\r\n$7\r\nKEYSLOT\r\n$%zu\r\n%s\r\n", strlen(name), name);
+	return fgets(line, sizeof(line), server) != NULL && line[0] == ':' ? (int)strtol(line + 1, NULL, 10) : -1;
+}
+
+static bool
+connect_to_server(void)
+{
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	server = fdopen(fd, "r");
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && asked_slot("") == 0)
+		return true;
+	(void)fclose(server);
+	return false;
 }
 
 /* Wait until it answers, or has ended because somebody else had the address. */
 static pid_t
 start_cluster(void)
 {
-	int try, naps;
+	int naps;
 	pid_t pid;
 
-	for (try = 0; try < 5; try++) {
+	for (int try = 0; try < 5; try++) {
 		pid = start_server(try);
 		for (naps = 0; naps < 500 && waitpid(pid, NULL, WNOHANG) == 0; naps++) {
-			if (answers())
+			if (connect_to_server())
 				return pid;
-			nap();
+			(void)poll(NULL, 0, 20);
 		}
 		if (naps == 500) {
 			(void)kill(pid, SIGKILL);
@@ -321,65 +328,73 @@ start_cluster(void)
 static void
 stop_cluster(pid_t pid)
 {
-	static const char *const left[] = { "nodes.conf", "commands", "s" };
-	char path[140];
+	char path[100];
 
-	if (pid > 0) {
-		(void)kill(pid, SIGKILL);
-		(void)waitpid(pid, NULL, 0);
+	(void)fclose(server);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	(void)snprintf(path, sizeof(path), "%s/nodes.conf", folder);
+	(void)unlink(path);
+	(void)unlink(address.sun_path);
+}
+
+static void
+compare(const char *key)
+{
+	const int asked = asked_slot(key);
+	struct keys n;
+
+	keys_of(key, &n);
+	each(asked == slot_of(key), "%s: slot %d, not %d", key, asked, slot_of(key));
+	each(asked >= 0 && asked_slot(n.sibling[METADATA]) == asked && asked_slot(n.sibling[HOLDS]) == asked,
+	    "%s: slot %d, its facts and its holds have others", key, asked);
+}
+
+/* Mostly short ones of the characters that matter. */
+static void
+compare_random(void)
+{
+	static const char likely[] = "{}{}{}ab:";
+	char key[24];
+	size_t length;
+
+	for (int i = 0; i < 200; i++) {
+		length = 1 + (size_t)below(i % 4 == 0 ? (int64_t)sizeof(key) - 1 : 7);
+		for (size_t j = 0; j < length; j++)
+			key[j] = (char)(below(4) == 0 ? 1 + below(255) : likely[below(sizeof(likely) - 1)]);
+		key[length] = '\0';
+		compare(key);
 	}
-	for (size_t i = 0; i < COUNT(left); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", folder, left[i]);
-		(void)unlink(path);
+}
+
+TEST(cluster)
+{
+	pid_t pid;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
+		return;
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", folder);
+	pid = start_cluster();
+	if (ok(pid > 0, "a Redis Cluster of one node")) {
+		for (size_t i = 0; i < COUNT(table); i++)
+			compare(table[i].key);
+		for (size_t i = 0; i < COUNT(tags); i++)
+			compare(tags[i].key);
+		compare_random();
+		each_ok("a key and its siblings have one slot, and keys_slot() knows it");
+		stop_cluster(pid);
 	}
 	ok(rmdir(folder) == 0, "nothing is left behind");
 }
 
-static void
-put_question(FILE *f, const char *key)
-{
-	fputs("CLUSTER KEYSLOT \"", f);
-	for (; *key != '\0'; key++)
-		fprintf(f, "\\x%02x", (unsigned int)(unsigned char)*key);
-	fputs("\"\n", f);
-}
-
-/* -- What it says ----------------------------------------------------------- */
-
-enum {
-	RANDOM_KEYS = 200,
-	KEY_SIZE = 24
-};
-
-static char keys[COUNT(table) + COUNT(tags) + RANDOM_KEYS][KEY_SIZE];
-
-static void
-choose_keys(void)
-{
-	static const char likely[] = "{}{}{}ab:";
-	size_t i, j, length;
-
-	for (i = 0; i < COUNT(keys); i++) {
-		if (i < COUNT(table)) {
-			(void)snprintf(keys[i], KEY_SIZE, "%s", table[i].key);
-			continue;
-		}
-		if (i < COUNT(table) + COUNT(tags)) {
-			(void)snprintf(keys[i], KEY_SIZE, "%s", tags[i - COUNT(table)].key);
-			continue;
-		}
-		length = 1 + (size_t)below(i % 4 == 0 ? KEY_SIZE - 1 : 7);
-		for (j = 0; j < length; j++)
-			keys[i][j] = (char)(below(4) == 0 ? 1 + below(255)
-							  : likely[below((int64_t)sizeof(likely) - 1)]);
-	}
-}
+/* -- Without it ------------------------------------------------------------- */
 
 /* Short keys of few characters: would two of them share a sibling, they did so here. */
 TEST(shared)
 {
 	static const char letters[] = "{}a1";
-	char key[8], back[KEY_MAX + 1];
+	char key[8];
 	struct keys n;
 	int64_t number, rest;
 	size_t length;
@@ -389,78 +404,9 @@ TEST(shared)
 			key[length++] = letters[rest % 4];
 		key[length] = '\0';
 		keys_of(key, &n);
-		each(keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), back) && strcmp(back, key) == 0,
-		    "%s: %s", key, n.sibling[METADATA]);
+		each(are_facts(n.sibling[METADATA], key), "%s: %s", key, n.sibling[METADATA]);
 	}
 	each_ok("the KEY can be read from the name of its metadata, so no two KEYs share one");
-}
-
-static bool
-ask_all(void)
-{
-	FILE *f = fopen(commands_path, "w");
-	struct keys n;
-
-	for (size_t i = 0; f != NULL && i < COUNT(keys); i++) {
-		keys_of(keys[i], &n);
-		put_question(f, keys[i]);
-		put_question(f, n.sibling[METADATA]);
-		put_question(f, n.sibling[HOLDS]);
-	}
-	return f != NULL && fclose(f) == 0;
-}
-
-static long
-read_slot(FILE *f)
-{
-	char line[32] = "", *end;
-	long slot;
-
-	if (fgets(line, sizeof(line), f) == NULL)
-		return -1;
-	slot = strtol(line, &end, 10);
-	return end != line && *end == '\n' ? slot : -1;
-}
-
-static void
-compare_all(void)
-{
-	char command[700];
-	long key, facts, holds;
-	FILE *f;
-
-	(void)snprintf(command, sizeof(command), "%s <'%s'", client, commands_path);
-	f = popen(command, "r");
-	for (size_t i = 0; f != NULL && i < COUNT(keys); i++) {
-		key = read_slot(f);
-		facts = read_slot(f);
-		holds = read_slot(f);
-		each(key == keys_slot(keys[i], strlen(keys[i])), "%s: slot %ld, not %d", keys[i], key,
-		    keys_slot(keys[i], strlen(keys[i])));
-		each(key >= 0 && facts == key && holds == key, "%s: slot %ld, its facts %ld, its holds %ld", keys[i],
-		    key, facts, holds);
-	}
-	if (f != NULL)
-		(void)pclose(f);
-	each_ok("a key and its siblings have one slot, and keys_slot() knows it");
-}
-
-TEST(cluster)
-{
-	pid_t pid;
-
-	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
-		return;
-	(void)snprintf(socket_path, sizeof(socket_path), "%s/s", folder);
-	(void)snprintf(commands_path, sizeof(commands_path), "%s/commands", folder);
-	(void)snprintf(client, sizeof(client), "'%s' -s '%s'", program("REDIS_CLI", "redis-cli"), socket_path);
-	pid = start_cluster();
-	if (ok(pid > 0, "a Redis Cluster of one node")) {
-		choose_keys();
-		ok(ask_all(), "questions for it");
-		compare_all();
-	}
-	stop_cluster(pid);
 }
 
 /* What stands beside the facts is neither a lock nor facts; what only looks so may be a lock. */
@@ -499,8 +445,7 @@ TEST(all_slots)
 	for (int i = 0; i < 200000; i++) {
 		(void)snprintf(key, sizeof(key), "}%d", i);
 		keys_of(key, &n);
-		each(keys_slot(n.sibling[METADATA], strlen(n.sibling[METADATA])) == keys_slot(key, strlen(key)), "%s",
-		    key);
+		each(slot_of(n.sibling[METADATA]) == slot_of(key), "%s", key);
 	}
 	each_ok("names in all slots");
 }
