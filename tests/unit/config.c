@@ -8,14 +8,20 @@
 #include "base/duration.h"
 #include "tap.h"
 
-/* The texts are taken apart in place: a copy of the right size each time. */
+static struct options o;
+static struct err err, warning;
+
+/* The texts are taken apart in place: a copy of the right size each time, which lasts until the next one. */
 static enum status
-parse(const char *text, struct options *o, char **copy, struct err *err)
+parse(const char *text)
 {
-	options_default(o);
-	err->text[0] = '\0';
-	*copy = strdup(text);
-	return *copy != NULL ? config_parse(*copy, "/etc/dlock/config", o, err) : ST_SYSTEM;
+	static char *copy;
+
+	options_default(&o);
+	err.text[0] = '\0';
+	free(copy);
+	copy = strdup(text);
+	return copy != NULL ? config_parse(copy, "/etc/dlock/config", &o, &err) : ST_SYSTEM;
 }
 
 /* -- What is read ----------------------------------------------------------- */
@@ -31,15 +37,10 @@ static const char *const same[] = { "ttl 10s\nlabel a b", "ttl 10s\nlabel a b\n"
 
 TEST(same)
 {
-	struct options o;
-	struct err err;
-	char *copy;
-
 	for (size_t i = 0; i < COUNT(same); i++) {
-		is_int(parse(same[i], &o, &copy, &err), ST_OK, "'%s'", same[i]);
+		is_int(parse(same[i]), ST_OK, "'%s'", same[i]);
 		ok(o.ttl_ms == 10000 && o.label != NULL && strcmp(o.label, "a b") == 0,
 		    "means a ttl of 10s and the label 'a b'");
-		free(copy);
 	}
 }
 
@@ -69,14 +70,9 @@ static const struct {
 
 TEST(values)
 {
-	struct options o;
-	struct err err;
-	char *copy;
-
 	for (size_t i = 0; i < COUNT(labels); i++) {
-		is_int(parse(labels[i].line, &o, &copy, &err), ST_OK, "%s", labels[i].line);
+		is_int(parse(labels[i].line), ST_OK, "%s", labels[i].line);
 		is_str(o.label != NULL ? o.label : "(none)", labels[i].label, "its value is stored");
-		free(copy);
 	}
 }
 
@@ -85,11 +81,8 @@ TEST(all_kinds)
 	static const char text[] =
 	    "node redis://h:1\nnode = /s\nwait forever\njson\nverbose\non-lost warn\nsignal INT\n"
 	    "conflict-exit-code 3\nno-wait\nnode-timeout 1s\nkill-after: 2s\nprefix p:\nshell\n";
-	struct options o;
-	struct err err;
-	char *copy;
 
-	is_int(parse(text, &o, &copy, &err), ST_OK, "every kind of option: %s", err.text);
+	is_int(parse(text), ST_OK, "every kind of option: %s", err.text);
 	ok(o.nodes == 2 && strcmp(o.node[0], "redis://h:1") == 0 && strcmp(o.node[1], "/s") == 0, "nodes");
 	ok(o.json && o.verbose && o.shell && !o.quiet && o.only_warn, "flags");
 	ok(o.first_signal == 2 && o.conflict_exit == 3, "numbers");
@@ -97,10 +90,8 @@ TEST(all_kinds)
 		o.kill_after_given,
 	    "lengths");
 	ok(o.prefix[0] == 'p' && strcmp(o.prefix, "p:") == 0, "texts");
-	free(copy);
-	is_int(parse("", &o, &copy, &err), ST_OK, "an empty file");
+	is_int(parse(""), ST_OK, "an empty file");
 	ok(o.ttl_ms == 30000 && o.nodes == 0, "leaves the defaults");
-	free(copy);
 }
 
 /* -- What is refused -------------------------------------------------------- */
@@ -148,16 +139,13 @@ static const struct {
 
 TEST(bad)
 {
-	struct options o;
-	struct err err;
-	char *copy, where[64];
+	char where[64];
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		is_int(parse(bad[i].text, &o, &copy, &err), ST_CONFIG, "'%s'", bad[i].text);
+		is_int(parse(bad[i].text), ST_CONFIG, "'%s'", bad[i].text);
 		(void)snprintf(where, sizeof(where), "/etc/dlock/config:%d: ", bad[i].line);
 		ok(strncmp(err.text, where, strlen(where)) == 0, "is reported for line %d: %s", bad[i].line, err.text);
 		ok(strstr(err.text, bad[i].hint) != NULL, "the message says what is wrong: %s", bad[i].hint);
-		free(copy);
 	}
 }
 
@@ -165,9 +153,7 @@ TEST(noise)
 {
 	static const char *const words[] = { "ttl", "label", "node", "json", " ", " ", "=", ":", "\"", "\\", "#", "\n",
 		"\n", "10s", "x", "\t", "\r", "\xff", "signal", "forever" };
-	char text[256], *copy;
-	struct options o;
-	struct err err;
+	char text[256];
 	enum status status;
 	int j, n;
 
@@ -175,28 +161,16 @@ TEST(noise)
 		text[0] = '\0';
 		for (j = 0, n = 0; j < 14; j++)
 			n += snprintf(text + n, sizeof(text) - (size_t)n, "%s", words[below(COUNT(words))]);
-		status = parse(text, &o, &copy, &err);
+		status = parse(text);
 		each(status == ST_OK ||
 			(status == ST_CONFIG && strncmp(err.text, "/etc/dlock/config:", 18) == 0 &&
 			    strchr(err.text, '\n') == NULL),
 		    "%s: %d: %s", text, (int)status, err.text);
-		free(copy);
 	}
 	each_ok("noise is read or refused, in one line");
 }
 
 /* -- Files ------------------------------------------------------------------ */
-
-static void
-write_file(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	each(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0, "cannot write %s", path);
-}
-
-static struct options o;
-static struct err err, warning;
 
 /* Write the file, if there is a text, and read it: the status, or -1 if the warning is there and shall not be, or not. */
 static int
@@ -206,7 +180,7 @@ read_file(const char *path, const char *text, mode_t mode, bool warned)
 	enum status status;
 
 	if (text != NULL)
-		write_file(path, text);
+		each(write_file(path, text), "cannot write %s", path);
 	(void)chmod(path, mode);
 	memset(file, 0, sizeof(file));
 	options_default(&o);

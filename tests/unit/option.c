@@ -9,6 +9,9 @@
 #include "lock/lease.h"
 #include "tap.h"
 
+static struct options o;
+static struct err err;
+
 static const struct option_spec *
 find(const char *name)
 {
@@ -19,9 +22,9 @@ find(const char *name)
 
 /* The value that an option of any kind has now, as a number; texts are compared elsewhere. */
 static int64_t
-number_of(const struct options *o, const struct option_spec *spec)
+number_of(const struct option_spec *spec)
 {
-	const char *at = (const char *)o + spec->offset;
+	const char *at = (const char *)&o + spec->offset;
 
 	switch (spec->kind) {
 	case OPTION_FLAG:
@@ -48,162 +51,110 @@ number_of(const struct options *o, const struct option_spec *spec)
 	return -1;
 }
 
+/* Of each option some values, and the numbers that they mean; "" is none. */
 static const struct {
 	const char *name;
-	const char *value;
-	int64_t number;
+	struct {
+		const char *text;
+		int64_t number;
+	} value[8];
 } good[] = {
-	{ "ttl", "10s", 10000 },
-	{ "ttl", "0.5", 500 },
-	{ "ttl", "1m30s", 90000 },
-	{ "ttl", "10ms", TTL_MIN_MS },
-	{ "wait", "0", 0 },
-	{ "wait", "5m", 300000 },
-	{ "wait", "forever", DURATION_FOREVER },
-	{ "wait", "inf", DURATION_FOREVER },
-	{ "max-run", "infinity", DURATION_FOREVER },
-	{ "no-wait", NULL, 0 },
-	{ "node-timeout", "1ms", 1 },
-	{ "node-timeout", "2", 2000 },
-	{ "min-hold", "0", 0 },
-	{ "min-hold", "1h", 3600000 },
-	{ "once-per", "26h", 93600000 },
-	{ "max-run", "1d", 86400000 },
-	{ "kill-after", "0", 0 },
-	{ "kill-after", "250ms", 250 },
-	{ "restart-guard", "auto", GUARD_AUTO },
-	{ "restart-guard", "0", 0 },
-	{ "restart-guard", "1h", 3600000 },
-	{ "replicas", "0", 0 },
-	{ "replicas", "2", 2 },
-	{ "replicas-timeout", "100ms", 100 },
-	{ "slots", "1", 1 },
-	{ "slots", "64", 64 },
-	{ "max-waiters", "1", 1 },
-	{ "max-waiters", "255", 255 },
-	{ "conflict-exit-code", "0", 0 },
-	{ "conflict-exit-code", "1", 1 },
-	{ "conflict-exit-code", "255", 255 },
-	{ "conflict-exit-code", "075", 75 },
-	{ "signal", "TERM", SIGTERM },
-	{ "signal", "SIGTERM", SIGTERM },
-	{ "signal", "15", SIGTERM },
-	{ "signal", "sigterm", SIGTERM },
-	{ "signal", "HUP", SIGHUP },
-	{ "signal", "SIGUSR1", SIGUSR1 },
-	{ "signal", "KILL", SIGKILL },
-	{ "signal", "9", SIGKILL },
-	{ "signal", "INT", SIGINT },
-	{ "signal", "1", SIGHUP },
-	{ "on-lost", "kill", 0 },
-	{ "on-lost", "warn", 1 },
-	{ "json", NULL, 1 },
-	{ "quiet", NULL, 1 },
-	{ "verbose", NULL, 1 },
-	{ "foreground", NULL, 1 },
-	{ "shell", NULL, 1 },
-	{ "export", "sh", 0 },
-	{ "export", "fish", 1 },
-	{ "help", "all", 1 },
-	{ "version", NULL, 1 },
+	{ "ttl", { { "10s", 10000 }, { "0.5", 500 }, { "1m30s", 90000 }, { "10ms", TTL_MIN_MS } } },
+	{ "wait", { { "0", 0 }, { "5m", 300000 }, { "forever", DURATION_FOREVER }, { "inf", DURATION_FOREVER } } },
+	{ "no-wait", { { "", 0 } } },
+	{ "node-timeout", { { "1ms", 1 }, { "2", 2000 } } },
+	{ "min-hold", { { "0", 0 }, { "1h", 3600000 } } },
+	{ "once-per", { { "26h", 93600000 } } },
+	{ "max-run", { { "infinity", DURATION_FOREVER }, { "1d", 86400000 } } },
+	{ "kill-after", { { "0", 0 }, { "250ms", 250 } } },
+	{ "restart-guard", { { "auto", GUARD_AUTO }, { "0", 0 }, { "1h", 3600000 } } },
+	{ "replicas", { { "0", 0 }, { "2", 2 } } },
+	{ "replicas-timeout", { { "100ms", 100 } } },
+	{ "slots", { { "1", 1 }, { "64", 64 } } },
+	{ "max-waiters", { { "1", 1 }, { "255", 255 } } },
+	{ "conflict-exit-code", { { "0", 0 }, { "1", 1 }, { "255", 255 }, { "075", 75 } } },
+	{ "signal", { { "TERM", SIGTERM }, { "SIGTERM", SIGTERM }, { "15", SIGTERM }, { "sigterm", SIGTERM } } },
+	{ "signal", { { "HUP", SIGHUP }, { "SIGUSR1", SIGUSR1 }, { "KILL", SIGKILL }, { "9", SIGKILL } } },
+	{ "signal", { { "INT", SIGINT }, { "1", SIGHUP } } },
+	{ "on-lost", { { "kill", 0 }, { "warn", 1 } } },
+	{ "json", { { "", 1 } } },
+	{ "quiet", { { "", 1 } } },
+	{ "verbose", { { "", 1 } } },
+	{ "foreground", { { "", 1 } } },
+	{ "shell", { { "", 1 } } },
+	{ "export", { { "sh", 0 }, { "fish", 1 } } },
+	{ "help", { { "all", 1 } } },
+	{ "version", { { "", 1 } } },
 };
 
 TEST(good)
 {
-	struct options o;
-	struct err err;
-
 	for (size_t i = 0; i < COUNT(good); i++) {
 		const struct option_spec *spec = find(good[i].name);
 
-		options_default(&o);
-		if (!ok(spec != NULL, "--%s is there", good[i].name))
-			continue;
-		is_int(option_set(&o, spec, good[i].value, &err), ST_OK, "--%s %s", good[i].name,
-		    good[i].value != NULL ? good[i].value : "");
-		is_int(number_of(&o, spec), good[i].number, "its value is stored");
+		for (size_t j = 0; j < COUNT(good[i].value) && good[i].value[j].text != NULL; j++) {
+			const char *text = good[i].value[j].text;
+
+			options_default(&o);
+			if (!ok(spec != NULL, "--%s is there", good[i].name))
+				continue;
+			is_int(option_set(&o, spec, text[0] != '\0' ? text : NULL, &err), ST_OK, "--%s %s",
+			    good[i].name, text);
+			is_int(number_of(spec), good[i].value[j].number, "its value is stored");
+		}
 	}
 }
 
 static const struct {
 	const char *name;
-	const char *value;
 	const char *hint; /* a part of the message */
+	const char *value[12];
 } invalid[] = {
-	{ "ttl", "", "duration" },
-	{ "ttl", "0", "10ms" },
-	{ "ttl", "9ms", "10ms" },
-	{ "ttl", "-1", "duration" },
-	{ "ttl", "10x", "duration" },
-	{ "ttl", "forever", "too long" },
-	{ "ttl", "1e3", "30s" },
-	{ "ttl", "200000d", "too long; the maximum is 36525d" },
-	{ "wait", "", "duration" },
-	{ "wait", "Forever", "duration" },
-	{ "wait", "never", "duration" },
-	{ "wait", "-1", "duration" },
-	{ "wait", "forever ", "duration" },
-	{ "node-timeout", "0", "1ms" },
-	{ "node-timeout", "fast", "duration" },
-	{ "min-hold", "forever", "too long" },
-	{ "min-hold", "1 s", "duration" },
-	{ "max-run", "+1", "duration" },
-	{ "kill-after", "5 s", "duration" },
-	{ "restart-guard", "never", "duration" },
-	{ "restart-guard", "forever", "too long" },
-	{ "ttl", "auto", "duration" },
-	{ "export", "csh", "sh or fish" },
-	{ "sni", "", "invalid name" },
-	{ "conflict-exit-code", "", "0 to 255" },
-	{ "conflict-exit-code", "256", "0 to 255" },
-	{ "conflict-exit-code", "-1", "0 to 255" },
-	{ "conflict-exit-code", "+1", "0 to 255" },
-	{ "conflict-exit-code", " 1", "0 to 255" },
-	{ "conflict-exit-code", "1 ", "0 to 255" },
-	{ "conflict-exit-code", "1x", "0 to 255" },
-	{ "conflict-exit-code", "0x10", "0 to 255" },
-	{ "conflict-exit-code", "1.0", "0 to 255" },
-	{ "conflict-exit-code", "99999999999999999999", "0 to 255" },
-	{ "conflict-exit-code", "4294967371", "0 to 255" },
-	{ "signal", "", "signal" },
-	{ "signal", "NONE", "signal" },
-	{ "signal", "SIG", "signal" },
-	{ "signal", "SIGSIGTERM", "signal" },
-	{ "signal", "SIG15", "signal" },
-	{ "signal", "TERMX", "signal" },
-	{ "signal", "0", "signal" },
-	{ "signal", "-15", "signal" },
-	{ "signal", "+15", "signal" },
-	{ "signal", " 15", "signal" },
-	{ "signal", "15x", "signal" },
-	{ "signal", "1000", "signal" },
-	{ "signal", "4294967311", "signal" },
-	{ "signal", "99999999999999999999", "signal" },
-	{ "on-lost", "", "kill or warn" },
-	{ "on-lost", "Kill", "kill or warn" },
-	{ "on-lost", "warn ", "kill or warn" },
-	{ "on-lost", "ignore", "kill or warn" },
+	{ "ttl", "duration", { "", "-1", "10x", "auto" } },
+	{ "ttl", "10ms", { "0", "9ms" } },
+	{ "ttl", "30s", { "1e3" } },
+	{ "ttl", "too long", { "forever" } },
+	{ "ttl", "too long; the maximum is 36525d", { "200000d" } },
+	{ "wait", "duration", { "", "Forever", "never", "-1", "forever " } },
+	{ "node-timeout", "1ms", { "0" } },
+	{ "node-timeout", "duration", { "fast" } },
+	{ "min-hold", "too long", { "forever" } },
+	{ "min-hold", "duration", { "1 s" } },
+	{ "max-run", "duration", { "+1" } },
+	{ "kill-after", "duration", { "5 s" } },
+	{ "restart-guard", "duration", { "never" } },
+	{ "restart-guard", "too long", { "forever" } },
+	{ "export", "sh or fish", { "csh" } },
+	{ "sni", "invalid name", { "" } },
+	{ "conflict-exit-code", "0 to 255", { "", "256", "-1", "+1", " 1", "1 ", "1x", "0x10", "1.0" } },
+	{ "conflict-exit-code", "0 to 255", { "99999999999999999999", "4294967371" } },
+	{ "signal", "signal", { "", "NONE", "SIG", "SIGSIGTERM", "SIG15", "TERMX" } },
+	{ "signal", "signal", { "0", "-15", "+15", " 15", "15x", "1000", "4294967311", "99999999999999999999" } },
+	{ "on-lost", "kill or warn", { "", "Kill", "warn ", "ignore" } },
 };
+
+static void
+check_invalid(const char *name, const char *value, const char *hint)
+{
+	const struct option_spec *spec = find(name);
+	char named[64], where[64];
+
+	options_default(&o);
+	if (!ok(spec != NULL, "--%s is there", name))
+		return;
+	is_int(option_set(&o, spec, value, &err), ST_USAGE, "--%s '%s'", name, value);
+	(void)snprintf(named, sizeof(named), "'%s'", value);
+	(void)snprintf(where, sizeof(where), "--%s: ", name);
+	ok(strncmp(err.text, where, strlen(where)) == 0 && strstr(err.text, named) != NULL &&
+		strstr(err.text, hint) != NULL,
+	    "the message says where, what and how: %s", err.text);
+}
 
 TEST(invalid)
 {
-	struct options o;
-	char named[64], where[64];
-	struct err err;
-
 	for (size_t i = 0; i < COUNT(invalid); i++) {
-		const struct option_spec *spec = find(invalid[i].name);
-
-		options_default(&o);
-		if (!ok(spec != NULL, "--%s is there", invalid[i].name))
-			continue;
-		is_int(option_set(&o, spec, invalid[i].value, &err), ST_USAGE, "--%s '%s'", invalid[i].name,
-		    invalid[i].value);
-		(void)snprintf(named, sizeof(named), "'%s'", invalid[i].value);
-		(void)snprintf(where, sizeof(where), "--%s: ", invalid[i].name);
-		ok(strncmp(err.text, where, strlen(where)) == 0 && strstr(err.text, named) != NULL &&
-			strstr(err.text, invalid[i].hint) != NULL,
-		    "the message says where, what and how: %s", err.text);
+		for (size_t j = 0; invalid[i].value[j] != NULL; j++)
+			check_invalid(invalid[i].name, invalid[i].value[j], invalid[i].hint);
 	}
 	options_default(&o);
 	(void)option_set(&o, find("ttl"), "1\n\x1b[31m\xff", &err);
@@ -216,8 +167,6 @@ TEST(durations)
 {
 	static const char *const refused[] = { "-5s", "5x", "", " 5s", "36526d", "99999999999999999999" };
 	static const char *const longer[] = { "forever", "inf" };
-	struct options o;
-	struct err err;
 
 	options_default(&o);
 	for (size_t i = 0; i < option_count; i++) {
@@ -239,8 +188,6 @@ TEST(texts)
 {
 	static const char *const names[] = { "label", "prefix", "config", "password-file", "report" };
 	static const char text[] = "any \xff text", again[] = "";
-	struct options o;
-	struct err err;
 
 	for (size_t i = 0; i < COUNT(names); i++) {
 		const struct option_spec *spec = find(names[i]);
@@ -255,9 +202,6 @@ TEST(texts)
 
 TEST(given)
 {
-	struct options o;
-	struct err err;
-
 	options_default(&o);
 	ok(!o.node_timeout_given && !o.kill_after_given, "nothing is given at first");
 	(void)option_set(&o, find("ttl"), "5s", &err);
@@ -271,8 +215,6 @@ TEST(given)
 TEST(nodes)
 {
 	static const char node[] = "h:1";
-	struct options o;
-	struct err err;
 
 	options_default(&o);
 	for (int i = 0; i < NODES_MAX; i++)
@@ -310,8 +252,6 @@ TEST(names)
 
 TEST(defaults)
 {
-	struct options o;
-
 	memset(&o, 0x5a, sizeof(o));
 	options_default(&o);
 	ok(o.ttl_ms == 30000 && o.wait_ms == 0 && o.restart_guard_ms == GUARD_AUTO && o.kill_after_ms == 5000,
@@ -336,9 +276,7 @@ TEST(node_lists)
 		{ "zks://u:p,w@a,b", 1, "zks://u:p,w@a,b" },
 		{ "zk://a,b redis://c", 2, "zk://a,b" },
 	};
-	struct options o;
 	char buffer[256];
-	struct err err;
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		options_default(&o);
@@ -364,59 +302,48 @@ clear_environment(void)
 static bool ttl_on_line; /* --ttl was given */
 
 static enum status
-from_environment(struct options *o, const char *name, const char *value, struct err *err)
+from_environment(const char *name, const char *value)
 {
 	static char buffer[256];
 
 	clear_environment();
 	(void)setenv(name, value, 1);
-	options_default(o);
+	options_default(&o);
 	if (ttl_on_line)
-		o->source[find("ttl") - option_specs].origin = ORIGIN_LINE;
-	return options_from_environment(o, buffer, err);
+		o.source[find("ttl") - option_specs].origin = ORIGIN_LINE;
+	return options_from_environment(&o, buffer, &err);
 }
 
 TEST(precedence)
 {
-	struct options o;
-	struct err err;
-
 	ttl_on_line = true;
-	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 30000,
+	ok(from_environment("DLOCK_TTL", "5s") == ST_OK && o.ttl_ms == 30000,
 	    "an option takes precedence over the environment");
-	ok(from_environment(&o, "DLOCK_TTL", "junk", &err) == ST_OK,
-	    "an option takes precedence over an invalid variable");
-	ok(from_environment(&o, "DLOCK_WAIT", "5s", &err) == ST_OK && o.wait_ms == 5000,
-	    "other variables are still used");
+	ok(from_environment("DLOCK_TTL", "junk") == ST_OK, "an option takes precedence over an invalid variable");
+	ok(from_environment("DLOCK_WAIT", "5s") == ST_OK && o.wait_ms == 5000, "other variables are still used");
 	ttl_on_line = false;
 }
 
 TEST(environment)
 {
-	struct options o;
-	struct err err;
-
-	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 5000, "DLOCK_TTL");
-	ok(from_environment(&o, "DLOCK_WAIT", "forever", &err) == ST_OK && o.wait_ms == DURATION_FOREVER, "DLOCK_WAIT");
-	ok(from_environment(&o, "DLOCK_NODE_TIMEOUT", "1s", &err) == ST_OK && o.node_timeout_ms == 1000 &&
-		o.node_timeout_given,
+	ok(from_environment("DLOCK_TTL", "5s") == ST_OK && o.ttl_ms == 5000, "DLOCK_TTL");
+	ok(from_environment("DLOCK_WAIT", "forever") == ST_OK && o.wait_ms == DURATION_FOREVER, "DLOCK_WAIT");
+	ok(from_environment("DLOCK_NODE_TIMEOUT", "1s") == ST_OK && o.node_timeout_ms == 1000 && o.node_timeout_given,
 	    "DLOCK_NODE_TIMEOUT");
-	ok(from_environment(&o, "DLOCK_LABEL", "a b", &err) == ST_OK && strcmp(o.label, "a b") == 0, "DLOCK_LABEL");
-	ok(from_environment(&o, "DLOCK_PREFIX", "p:", &err) == ST_OK && strcmp(o.prefix, "p:") == 0, "DLOCK_PREFIX");
-	ok(from_environment(&o, "DLOCK_TTL", "", &err) == ST_OK && o.ttl_ms == 30000, "an empty variable is ignored");
-	is_int(from_environment(&o, "DLOCK_TTL", "5 s", &err), ST_USAGE, "an invalid value in a variable");
+	ok(from_environment("DLOCK_LABEL", "a b") == ST_OK && strcmp(o.label, "a b") == 0, "DLOCK_LABEL");
+	ok(from_environment("DLOCK_PREFIX", "p:") == ST_OK && strcmp(o.prefix, "p:") == 0, "DLOCK_PREFIX");
+	ok(from_environment("DLOCK_TTL", "") == ST_OK && o.ttl_ms == 30000, "an empty variable is ignored");
+	is_int(from_environment("DLOCK_TTL", "5 s"), ST_USAGE, "an invalid value in a variable");
 	ok(strncmp(err.text, "DLOCK_TTL: ", 11) == 0, "the message names the variable: %s", err.text);
 }
 
 TEST(flags)
 {
 	static char buffer[256];
-	struct options o;
-	struct err err;
 
-	ok(from_environment(&o, "DLOCK_INSECURE", "1", &err) == ST_OK && o.insecure, "1 sets a flag");
-	ok(from_environment(&o, "DLOCK_INSECURE", "0", &err) == ST_OK && !o.insecure, "0 does not");
-	is_int(from_environment(&o, "DLOCK_INSECURE", "yes", &err), ST_USAGE, "anything else is refused");
+	ok(from_environment("DLOCK_INSECURE", "1") == ST_OK && o.insecure, "1 sets a flag");
+	ok(from_environment("DLOCK_INSECURE", "0") == ST_OK && !o.insecure, "0 does not");
+	is_int(from_environment("DLOCK_INSECURE", "yes"), ST_USAGE, "anything else is refused");
 	clear_environment();
 	options_default(&o);
 	o.insecure = true;
@@ -430,32 +357,29 @@ TEST(list_of_nodes)
 {
 	static const char *const commas[] = { "h:1,g:2", "h:1,", "redis://a,redis://b", "redis://:p@a,redis://:q@b",
 		"h:1 g:2,/s" };
+	static const char several[] = "redis+sentinel://a,b:1/s zk://a,b/c redis+cluster://c,d redis://:a,b@h";
 	static const char *const zk[] = { "zk://h:1,", "zk://h:1,g:1,/chroot" };
-	struct options o;
-	struct err err;
 
-	ok(from_environment(&o, "DLOCK_NODES", "h:1", &err) == ST_OK && o.nodes == 1 && strcmp(o.node[0], "h:1") == 0,
+	ok(from_environment("DLOCK_NODES", "h:1") == ST_OK && o.nodes == 1 && strcmp(o.node[0], "h:1") == 0,
 	    "one node");
-	ok(from_environment(&o, "DLOCK_NODES", " h:1 g:2\t/s\n", &err) == ST_OK && o.nodes == 3, "blanks");
+	ok(from_environment("DLOCK_NODES", " h:1 g:2\t/s\n") == ST_OK && o.nodes == 3, "blanks");
 	ok(strcmp(o.node[0], "h:1") == 0 && strcmp(o.node[1], "g:2") == 0 && strcmp(o.node[2], "/s") == 0,
 	    "the nodes are separated");
-	ok(from_environment(&o, "DLOCK_NODES", "redis+sentinel://a,b:1/s zk://a,b/c redis+cluster://c,d redis://:a,b@h",
-	       &err) == ST_OK &&
-		o.nodes == 4,
+	ok(from_environment("DLOCK_NODES", several) == ST_OK && o.nodes == 4,
 	    "commas separate the servers of a service, and may be in a password");
 	for (size_t i = 0; i < COUNT(commas); i++) {
-		is_int(from_environment(&o, "DLOCK_NODES", commas[i], &err), ST_USAGE, "%s", commas[i]);
+		is_int(from_environment("DLOCK_NODES", commas[i]), ST_USAGE, "%s", commas[i]);
 		ok(strstr(err.text, "by blanks") != NULL, "%s", err.text);
 	}
 	for (size_t i = 0; i < COUNT(zk); i++) {
-		is_int(from_environment(&o, "DLOCK_NODES", zk[i], &err), ST_USAGE, "%s", zk[i]);
+		is_int(from_environment("DLOCK_NODES", zk[i]), ST_USAGE, "%s", zk[i]);
 		ok(strstr(err.text, "missing behind a comma") != NULL, "%s", err.text);
 	}
-	is_int(from_environment(&o, "DLOCK_NODES", " ", &err), ST_USAGE, "only blanks");
-	is_int(from_environment(&o, "DLOCK_NODES", "", &err), ST_USAGE, "set, but empty");
-	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f", &err), ST_OK,
+	is_int(from_environment("DLOCK_NODES", " "), ST_USAGE, "only blanks");
+	is_int(from_environment("DLOCK_NODES", ""), ST_USAGE, "set, but empty");
+	is_int(from_environment("DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f"), ST_OK,
 	    "the maximum number");
-	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f /g", &err), ST_USAGE,
+	is_int(from_environment("DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f /g"), ST_USAGE,
 	    "one too many");
 	clear_environment();
 }

@@ -12,15 +12,19 @@
  *	each_ok(name...)		one test: every condition since the last one held, and there was one
  *
  * temporary_folder(PATH, SIZE) makes a folder; its path is short enough for a socket in it.
+ * write_file(PATH, TEXT) makes a file; is it written?
+ * end_of(PID) waits for the end of a process, whose status it returns; kill_off(PID) ends it first.
  * dice() and below(N) are random numbers, the same in every run, so that a failure comes again.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "../sim/chance.h"
 
@@ -199,6 +203,30 @@ temporary_folder(char *path, size_t size)
 		base = "/tmp";
 	(void)snprintf(path, size, "%s/dlock-unit.XXXXXX", base);
 	return mkdtemp(path) != NULL;
+}
+
+static inline bool
+write_file(const char *path, const char *text)
+{
+	FILE *const file = fopen(path, "w");
+
+	return file != NULL && fputs(text, file) >= 0 && fclose(file) == 0;
+}
+
+static inline int
+end_of(pid_t pid)
+{
+	int status = 0;
+
+	(void)waitpid(pid, &status, 0);
+	return status;
+}
+
+static inline void
+kill_off(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	(void)end_of(pid);
 }
 
 /* 64 random bits. */
