@@ -2,8 +2,6 @@
 #include "run/child.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -93,13 +91,6 @@ gone(struct child *child, int looks)
 	return all;
 }
 
-static void
-end(pid_t pid)
-{
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
-}
-
 TEST(group)
 {
 	struct child child = { .ended = true, .only_zombies = 1 };
@@ -127,12 +118,12 @@ TEST(group)
 	ok(!child_gone(&child) && child.only_zombies == 0, "all processes are not looked at before it is time");
 	child.look_at_us = 0;
 	ok(!child_gone(&child) && child.look_at_us >= clock_now_us() + 20000, "nor twice within 50 ms");
-	end(pid);
+	kill_off(pid);
 
 	child = (struct child){ .ended = true, .group = start('t') };
 	await_zombie(child.group);
 	ok(!gone(&child, 5) && child.running == child.group, "a process whose first thread has ended runs");
-	end(child.group);
+	kill_off(child.group);
 }
 
 TEST(too_late)

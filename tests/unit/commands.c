@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 /* The program itself, whose main is called. */
 #define main dlock_main
@@ -247,8 +246,7 @@ TEST(keep)
 	is_int(call("release k %s", store->token), 0, "release");
 	ok(waitpid(-1, &status, WNOHANG) > 0, "the keeper has ended with the release");
 	is_int(waitpid(kept, &status, WNOHANG), 0, "the process goes on");
-	(void)kill(kept, SIGKILL);
-	(void)waitpid(kept, &status, 0);
+	kill_off(kept);
 }
 
 TEST(status)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/option.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/death_pipe.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -41,15 +38,6 @@ tie(struct death_pipe *t, pid_t victim, int64_t until_us, int64_t grace_us)
 		_exit(1);
 }
 
-static int
-end_of(pid_t pid)
-{
-	int status = 0;
-
-	(void)waitpid(pid, &status, 0);
-	return status;
-}
-
 static bool
 is_killed(int status)
 {
@@ -60,13 +48,6 @@ static bool
 is_alive(pid_t victim)
 {
 	return waitpid(victim, NULL, WNOHANG) == 0;
-}
-
-static void
-end(pid_t victim)
-{
-	(void)kill(victim, SIGKILL);
-	(void)waitpid(victim, NULL, 0);
 }
 
 static void
@@ -169,7 +150,7 @@ test_closed(int64_t until_us)
 	death_pipe_extend(&t, until_us);
 	death_pipe_close(&t);
 	ok(is_alive(victim), "let go: it lives");
-	end(victim);
+	kill_off(victim);
 }
 
 /* Without a timer a dlock that is stopped could not be helped. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The entries of a history: parsing, and merging those of several nodes. */
-#include <stdio.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "lock/history.h"
+#include "base/text.h"
 #include "tap.h"
 
 #define A "AAAAAAAAAAAAAAAAAAAAAA"

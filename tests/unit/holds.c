@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/setup.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 
 #include "tap.h"
 
 #define T1 "AAAAAAAAAAAAAAAAAAAAAA"
 #define T2 "BBBBBBBBBBBBBBBBBBBBBB.abcd_-12"
+
+static struct hold held[HOLDS_MAX];
 
 static void
 forget(void)
@@ -21,13 +21,13 @@ forget(void)
 
 /* What a command under one more lock has. */
 static bool
-holds_add(const char *key, const struct hold *held)
+holds_add(const char *key, const struct hold *hold)
 {
-	struct lease lease = { .key = key, .fence = held->fence };
+	struct lease lease = { .key = key, .fence = hold->fence };
 	char **environment;
 	bool done;
 
-	memcpy(lease.token, held->token, sizeof(lease.token));
+	memcpy(lease.token, hold->token, sizeof(lease.token));
 	environment = setup_environment("-", &lease);
 	done = environment != NULL && strncmp(environment[4], "DLOCK_HOLDS=", 12) == 0 &&
 	    setenv("DLOCK_HOLDS", environment[4] + 12, 1) == 0;
@@ -37,8 +37,6 @@ holds_add(const char *key, const struct hold *held)
 
 TEST(innermost)
 {
-	struct hold held[HOLDS_MAX];
-
 	forget();
 	ok(!setup_holds("k", "k", held), "an empty environment holds nothing");
 	(void)setenv("DLOCK_KEY", "k", 1);
@@ -57,7 +55,7 @@ TEST(innermost)
 
 TEST(several)
 {
-	struct hold first = { T1, 11 }, second = { T2, 22 }, held[HOLDS_MAX];
+	struct hold first = { T1, 11 }, second = { T2, 22 };
 
 	forget();
 	ok(holds_add("a b", &first) && holds_add("k%=", &second), "two are added");
@@ -78,7 +76,7 @@ TEST(several)
 /* The list knows prefixes, and the innermost may be newer: both may be right. */
 TEST(both)
 {
-	struct hold listed = { T1, 11 }, held[HOLDS_MAX];
+	struct hold listed = { T1, 11 };
 
 	forget();
 	(void)setenv("DLOCK_KEY", "k", 1);
@@ -92,7 +90,7 @@ TEST(both)
 
 TEST(any_key)
 {
-	struct hold given = { T1, 1234567890123456 }, held[HOLDS_MAX];
+	struct hold given = { T1, 1234567890123456 };
 	char key[KEY_MAX + 1];
 
 	for (int c = 1; c < 256; c++) {
@@ -112,7 +110,7 @@ TEST(any_key)
 
 TEST(many)
 {
-	struct hold given = { T1, 1 }, held[HOLDS_MAX];
+	struct hold given = { T1, 1 };
 	char key[32];
 
 	forget();
@@ -131,7 +129,6 @@ TEST(junk)
 	static const char *const junk[] = { " ", "=", "k", "k=", "k==", "k=" T1, "k=" T1 "=", "k=" T1 "=0",
 		"k=" T1 "=-1", "k=" T1 "=1x", "k=" T1 "x=1", "k=short=1", "kk=" T1 "=1", "k=" T1 "= 1",
 		"k=" T1 "=99999999999999999999999999999999999999999999999999999999999999999" };
-	struct hold held[HOLDS_MAX];
 
 	forget();
 	for (size_t i = 0; i < COUNT(junk); i++) {

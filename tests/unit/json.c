@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
 
-#include <stdlib.h>
-
 #include "tap.h"
 
 static char document[512];

@@ -11,63 +11,62 @@
 #define SHORT_MS 9000 /* a lease that outlasts a stall of the machine before it is renewed */
 
 /* A lease of the backend in memory, and the thread that renews it. */
-struct fixture {
+static struct fixture {
 	int64_t due_us; /* of the first renewal */
 	struct memory memory;
 	struct lease lease;
 	struct death_pipe death_pipe;
 	struct keepalive keepalive;
 	struct keepalive_state state;
-};
+} f;
 
 static const struct service *replacement; /* of that in memory */
 
 static bool
-start(struct fixture *f, int64_t ttl_ms, int64_t margin_us)
+start(int64_t ttl_ms, int64_t margin_us)
 {
 	const struct acquire_args args = { .key = "k", .ttl_ms = 30000, .may_be_shorter = true, .wait = { 0, -1 } };
 	struct err err;
 
-	memset(f, 0, sizeof(*f));
-	memory_open(&f->memory, ttl_ms);
+	memset(&f, 0, sizeof(f));
+	memory_open(&f.memory, ttl_ms);
 	if (replacement != NULL)
-		f->memory.base.service = replacement;
-	if (memory_acquire(&f->memory.base, &args, &f->lease, &err) != ST_OK)
+		f.memory.base.service = replacement;
+	if (memory_acquire(&f.memory.base, &args, &f.lease, &err) != ST_OK)
 		return false;
-	if (death_pipe_open(&f->death_pipe, CLOCK_NEVER, 0, 0, &err) != ST_OK)
+	if (death_pipe_open(&f.death_pipe, CLOCK_NEVER, 0, 0, &err) != ST_OK)
 		return false;
-	keepalive_open(&f->keepalive, &f->memory.base, &f->lease, margin_us, &f->death_pipe);
-	f->due_us = f->keepalive.schedule.renew_at_us;
-	return keepalive_start(&f->keepalive) == 0;
+	keepalive_open(&f.keepalive, &f.memory.base, &f.lease, margin_us, &f.death_pipe);
+	f.due_us = f.keepalive.schedule.renew_at_us;
+	return keepalive_start(&f.keepalive) == 0;
 }
 
 static void
-stop(struct fixture *f)
+stop(void)
 {
-	keepalive_stop(&f->keepalive);
-	keepalive_close(&f->keepalive);
-	death_pipe_close(&f->death_pipe);
-	memory_close(&f->memory.base);
+	keepalive_stop(&f.keepalive);
+	keepalive_close(&f.keepalive);
+	death_pipe_close(&f.death_pipe);
+	memory_close(&f.memory.base);
 }
 
 /* Wait for news; false: there are none. */
 static bool
-wait_for_news(struct fixture *f, int64_t wait_ms)
+wait_for_news(int64_t wait_ms)
 {
-	struct pollfd fd = { .fd = f->keepalive.news_fd, .events = POLLIN };
+	struct pollfd fd = { .fd = f.keepalive.news_fd, .events = POLLIN };
 
 	if (poll(&fd, 1, (int)wait_ms) != 1)
 		return false;
-	keepalive_read(&f->keepalive, &f->state);
+	keepalive_read(&f.keepalive, &f.state);
 	return true;
 }
 
 TEST(granted_length)
 {
-	struct fixture f;
 	int64_t until;
 
-	ok(start(&f, SHORT_MS, 0), "a lease that is shorter than asked for");
+	ok(start(SHORT_MS, 0), "a lease that is shorter than asked for");
 	is_int(f.lease.ttl_ms, SHORT_MS, "the length of the lease is the granted one");
 	ok(f.due_us <= f.lease.sent_us + SHORT_MS * 1000 / 3, "it is renewed by the granted length");
 	until = clock_now_us() + WAIT_MS * INT64_C(1000);
@@ -77,22 +76,21 @@ TEST(granted_length)
 	} while (f.state.valid_until_us <= f.lease.valid_until_us && clock_now_us() < until);
 	ok(f.state.valid_until_us > f.lease.valid_until_us && !f.state.lost, "a renewal makes it longer");
 	ok(f.state.valid_until_us <= clock_now_us() + SHORT_MS * 1000, "by no more than was granted");
-	stop(&f);
+	stop();
 }
 
 TEST(break)
 {
-	struct fixture f;
 	int64_t broken;
 
-	ok(start(&f, 600000, 0), "a long lease");
+	ok(start(600000, 0), "a long lease");
 	(void)poll(NULL, 0, 150);
 	broken = clock_now_us();
 	memory_break(&f.memory);
-	ok(wait_for_news(&f, WAIT_MS) && f.state.lost, "a break is noticed");
+	ok(wait_for_news(WAIT_MS) && f.state.lost, "a break is noticed");
 	ok(clock_now_us() - broken < WAIT_MS * INT64_C(1000) / 2, "long before the next renewal");
 	is_str(f.state.err.text, "gone: it expired, was broken or was released", "why");
-	stop(&f);
+	stop();
 	is_int(f.memory.renewals, 1, "one renewal was enough");
 }
 
@@ -111,16 +109,15 @@ TEST(alarms_in_vain)
 {
 	const uint64_t one = 1;
 	const int64_t began = clock_now_us();
-	struct fixture f;
 	int64_t most;
 
-	ok(start(&f, 600000, 0), "a long lease");
+	ok(start(600000, 0), "a long lease");
 	for (int i = 0; i < 20 || (i < WAIT_MS / 10 && renewals(&f.memory) == 0); i++) {
 		(void)!write(f.memory.alert, &one, sizeof(one));
 		(void)poll(NULL, 0, 10);
 	}
-	ok(!wait_for_news(&f, 150), "alarms in vain are no news");
-	stop(&f);
+	ok(!wait_for_news(150), "alarms in vain are no news");
+	stop();
 	most = 2 + (clock_now_us() - began) / 100000;
 	ok(f.memory.renewals >= 1 && f.memory.renewals <= most, "%d renewals: at least 100 ms apart",
 	    f.memory.renewals);
@@ -128,30 +125,27 @@ TEST(alarms_in_vain)
 
 TEST(failure)
 {
-	struct fixture f;
 	int64_t since;
 
-	ok(start(&f, SHORT_MS, 0), "a lease");
+	ok(start(SHORT_MS, 0), "a lease");
 	memory_cut_off(&f.memory, true);
-	ok(wait_for_news(&f, WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
+	ok(wait_for_news(WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
 	is_str(f.state.err.text, "no server answers", "why");
 	since = f.state.failed_since_us;
-	ok(wait_for_news(&f, WAIT_MS) && f.state.failed_since_us == since, "so is the next one: it is the same outage");
+	ok(wait_for_news(WAIT_MS) && f.state.failed_since_us == since, "so is the next one: it is the same outage");
 	memory_cut_off(&f.memory, false);
-	while (f.state.failed_since_us != 0 && wait_for_news(&f, WAIT_MS))
+	while (f.state.failed_since_us != 0 && wait_for_news(WAIT_MS))
 		;
 	ok(f.state.failed_since_us == 0 && f.state.outage_us > 0, "so is its end");
-	stop(&f);
+	stop();
 }
-
-static struct fixture *late;
 
 /* The lease ends while the server answers. */
 static enum status
 renew_late(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
     struct err *err)
 {
-	late->keepalive.schedule.valid_until_us = clock_now_us();
+	f.keepalive.schedule.valid_until_us = clock_now_us();
 	return memory_renew(backend, lease, limit, renewed, err);
 }
 
@@ -162,27 +156,23 @@ TEST(late)
 		.alert_fd = memory_alert_fd,
 		.alerted = memory_alerted,
 		.look = memory_look };
-	struct fixture f;
 
-	late = &f;
 	replacement = &service;
-	ok(start(&f, 600000, 0), "a lease");
+	ok(start(600000, 0), "a lease");
 	replacement = NULL;
 	(void)!write(f.memory.alert, &(const uint64_t){ 1 }, sizeof(uint64_t));
-	ok(wait_for_news(&f, WAIT_MS) && f.state.lost, "a renewal that comes too late is none");
+	ok(wait_for_news(WAIT_MS) && f.state.lost, "a renewal that comes too late is none");
 	is_str(f.state.err.text, "the lease ended before it was renewed", "why");
-	stop(&f);
+	stop();
 }
 
 /* A dlock that was stopped until then has lost its lock: the command gets its first signal. */
 TEST(margin)
 {
-	struct fixture f;
-
-	ok(start(&f, 300, 290000), "a lease whose first renewal is due when the command must be ended");
-	ok(!wait_for_news(&f, 400), "nothing happens");
+	ok(start(300, 290000), "a lease whose first renewal is due when the command must be ended");
+	ok(!wait_for_news(400), "nothing happens");
 	keepalive_read(&f.keepalive, &f.state);
-	stop(&f);
+	stop();
 	is_int(f.memory.renewals, 0, "no renewal is begun");
 }
 

@@ -3,10 +3,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #ifdef HAVE_SYS_PRCTL_H
 #include <sys/prctl.h>
@@ -317,10 +315,8 @@ start_cluster(void)
 				return pid;
 			(void)poll(NULL, 0, 20);
 		}
-		if (naps == 500) {
-			(void)kill(pid, SIGKILL);
-			(void)waitpid(pid, NULL, 0);
-		}
+		if (naps == 500)
+			kill_off(pid);
 	}
 	return -1;
 }
@@ -331,8 +327,7 @@ stop_cluster(pid_t pid)
 	char path[100];
 
 	(void)fclose(server);
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
+	kill_off(pid);
 	(void)snprintf(path, sizeof(path), "%s/nodes.conf", folder);
 	(void)unlink(path);
 	(void)unlink(address.sun_path);

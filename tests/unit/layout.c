@@ -25,6 +25,7 @@ static size_t lines, printed_size;
 static void
 begin_bare(size_t width)
 {
+	free(printed);
 	memset(&layout, 0, sizeof(layout));
 	memcpy(layout.column, columns, sizeof(columns));
 	layout.columns = (int)COUNT(columns);
@@ -106,46 +107,35 @@ differ(size_t first, size_t last)
 
 TEST(columns)
 {
-	begin(0);
-	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
-	end();
-	is_int((int)lines, 2, "a line for the headings, and one for the row");
-	is_str(line[1],
-	    "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  1795360267437211  1/1",
-	    "without a terminal nothing is shortened");
-	free(printed);
+	static const struct {
+		size_t width;
+		const char *row, *what;
+	} cases[] = {
+		{ 0,
+		    "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  "
+		    "1795360267437211  1/1",
+		    "without a terminal nothing is shortened" },
+		{ 110, "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  1/1",
+		    "the column of rank 1 is dropped before a text is shortened" },
+		{ 90, "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s",
+		    "the column of rank 2 is dropped next" },
+		{ 60, "a-key-that..-terminals  ops@web-01..e.net:4711  -      3m10s", "texts are shortened next" },
+		{ 20, "a-key-tha..terminals", "the last columns are dropped at last" },
+	};
 
-	begin(110);
-	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
-	end();
-	is_str(line[1], "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  1/1",
-	    "the column of rank 1 is dropped before a text is shortened");
-	free(printed);
-
-	begin(90);
-	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
-	end();
-	is_str(line[1], "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s",
-	    "the column of rank 2 is dropped next");
-	free(printed);
-
-	begin(60);
-	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
-	end();
-	is_str(line[1], "a-key-that..-terminals  ops@web-01..e.net:4711  -      3m10s", "texts are shortened next");
-	free(printed);
-
-	begin(20);
-	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
-	end();
-	is_str(line[1], "a-key-tha..terminals", "the last columns are dropped at last");
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		begin(cases[i].width);
+		add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
+		end();
+		if (i == 0)
+			is_int((int)lines, 2, "a line for the headings, and one for the row");
+		is_str(line[1], cases[i].row, "%s", cases[i].what);
+	}
 	is_str(line[0], "KEY", "the headings of dropped columns are dropped");
-	free(printed);
 
 	begin(80);
 	end();
 	is_str(line[0], "KEY  OWNER  LABEL  HELD  FENCE  NODES", "headings of nothing");
-	free(printed);
 }
 
 /* -- Different texts stay different ------------------------------------------ */
@@ -191,30 +181,28 @@ TEST(differences)
 			end();
 			each(lines == 101 && fits(), "%zu columns, %s", width, forms[form].what);
 			each(differ(1, 100), "%zu columns, %s: %s, %s", width, forms[form].what, line[1], line[2]);
-			free(printed);
 		}
 		each_ok("keys that differ in %s still differ, and fit", forms[form].what);
 	}
 }
 
+static void
+add_three_owners(size_t width)
+{
+	begin(width);
+	add_row("deploy", "alice@web-01.eu.example.net:1234567", "a label that takes the room of all the others");
+	add_row("deploy", "bob@web-02.eu.example.net:1234568", "a label that takes the room of all the others");
+	add_row("deploy", "bob@web-01.us.example.net:1234569", "a label that takes the room of all the others");
+	end();
+}
+
 TEST(owners)
 {
-	begin(80);
-	add_row("deploy", "alice@web-01.eu.example.net:1234567", "a label that takes the room of all the others");
-	add_row("deploy", "bob@web-02.eu.example.net:1234568", "a label that takes the room of all the others");
-	add_row("deploy", "bob@web-01.us.example.net:1234569", "a label that takes the room of all the others");
-	end();
+	add_three_owners(80);
 	is_str(line[1], "deploy  alice@web-01.eu.examp..:1234567  a label that ta.. all the others  3m10s",
 	    "an owner of three with the same label");
-	free(printed);
-
-	begin(51);
-	add_row("deploy", "alice@web-01.eu.example.net:1234567", "a label that takes the room of all the others");
-	add_row("deploy", "bob@web-02.eu.example.net:1234568", "a label that takes the room of all the others");
-	add_row("deploy", "bob@web-01.us.example.net:1234569", "a label that takes the room of all the others");
-	end();
+	add_three_owners(51);
 	is_str(line[1], "deploy  al..1.eu..:1234567  a label.. others  3m10s", "whose host differs from the others");
-	free(printed);
 }
 
 /* -- Blocks ------------------------------------------------------------------ */
@@ -234,14 +222,12 @@ TEST(blocks)
 	ok(strstr(line[LAYOUT_ROWS], "3m10s") != NULL && strstr(line[LAYOUT_ROWS + 1], "3m10s") != NULL,
 	    "no column of them is cut off");
 	ok(differ(LAYOUT_ROWS + 1, 2 * (size_t)LAYOUT_ROWS), "their keys differ");
-	free(printed);
 	begin(0);
 	for (size_t i = 0; i < 2 * LAYOUT_ROWS; i++)
 		add_row(i < LAYOUT_ROWS - 1 ? "a-longer-key" : "k", "ops@web-01.example.net:4711", "nightly");
 	end();
 	is_int(strstr(line[LAYOUT_ROWS], "ops@") - line[LAYOUT_ROWS], strlen("a-longer-key") + 2,
 	    "a later block with narrower texts keeps the columns");
-	free(printed);
 }
 
 /* -- Sentences ---------------------------------------------------------------- */
@@ -265,11 +251,8 @@ TEST(sentences)
 {
 	say(0);
 	is_str(printed, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s, which is long", "a sentence");
-	free(printed);
 	say(63);
 	is_str(printed, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s", "less of it");
-	free(printed);
 	say(53);
 	is_str(printed, "deploy-pro..-eu-west-1ops@web-01..e.net:4711 for 9.2s", "shortened");
-	free(printed);
 }

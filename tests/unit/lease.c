@@ -10,8 +10,7 @@
 #define DAY (86400 * S)
 
 static const struct {
-	int64_t ttl_us;
-	int64_t drift_us;
+	int64_t ttl_us, drift_us;
 } drifts[] = {
 	{ TTL_MIN_MS * MS, 2100 },
 	{ 100 * MS, 3 * MS },
@@ -49,8 +48,7 @@ TEST(bounds)
 }
 
 static const struct {
-	int64_t ttl_ms;
-	int64_t timeout_ms;
+	int64_t ttl_ms, timeout_ms;
 } timeouts[] = {
 	{ TTL_MIN_MS, 50 },
 	{ 499, 50 },
@@ -64,9 +62,7 @@ static const struct {
 };
 
 static const struct {
-	int64_t ttl_us;
-	int64_t kill_after_us;
-	int64_t margin_us;
+	int64_t ttl_us, kill_after_us, margin_us;
 } margins[] = {
 	{ 30 * S, 5 * S, 5 * S },
 	{ 30 * S, 10 * S, 10 * S },
@@ -88,6 +84,8 @@ TEST(tables)
 
 /* -- The schedule of renewals ------------------------------------------------ */
 
+static struct lease_schedule k;
+
 /* What the Redlock description grants a request of that instant. */
 static int64_t
 granted_until(int64_t sent_us, int64_t ttl_us)
@@ -96,9 +94,9 @@ granted_until(int64_t sent_us, int64_t ttl_us)
 }
 
 static void
-start(struct lease_schedule *k, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us, bool everywhere)
+start(int64_t sent_us, int64_t ttl_us, int64_t valid_until_us, bool everywhere)
 {
-	lease_start(k,
+	lease_start(&k,
 	    &(struct lease){ .sent_us = sent_us,
 		.ttl_ms = ttl_us / MS,
 		.valid_until_us = valid_until_us,
@@ -108,27 +106,23 @@ start(struct lease_schedule *k, int64_t sent_us, int64_t ttl_us, int64_t valid_u
 
 TEST(start)
 {
-	struct lease_schedule k;
-
 	memset(&k, 0xa5, sizeof(k));
-	start(&k, 100 * S, 30 * S, 129 * S, true);
+	start(100 * S, 30 * S, 129 * S, true);
 	is_int(k.valid_until_us, 129 * S, "validity is as granted");
 	is_int(k.renew_at_us, 109 * S, "the first renewal is due after three tenths of the lease");
 	ok(!k.lost, "nothing has gone wrong yet");
-	start(&k, 100 * S, 30 * S, 129 * S, false);
+	start(100 * S, 30 * S, 129 * S, false);
 	is_int(k.renew_at_us, 100 * S + 100 * MS, "where a node lacks the lock it is due after 100 ms");
-	start(&k, 100 * S, 150 * MS, 101 * S, false);
+	start(100 * S, 150 * MS, 101 * S, false);
 	is_int(k.renew_at_us, 100 * S + 45 * MS, "or after three tenths of a lease that is short");
-	start(&k, 100 * S, 30 * S, 129 * S, true);
+	start(100 * S, 30 * S, 129 * S, true);
 	ok(!lease_over(&k, 129 * S - 1), "valid until the last microsecond");
 	ok(lease_over(&k, 129 * S), "not valid after that");
 }
 
 TEST(renewed)
 {
-	struct lease_schedule k;
-
-	start(&k, 100 * S, 30 * S, granted_until(100 * S, 30 * S), true);
+	start(100 * S, 30 * S, granted_until(100 * S, 30 * S), true);
 	lease_failed(&k, 110 * S, 5);
 	lease_failed(&k, 111 * S, 5);
 	lease_renewed(&k, 112 * S, granted_until(112 * S, k.ttl_us));
@@ -137,16 +131,14 @@ TEST(renewed)
 	lease_renewed(&k, 105 * S, granted_until(105 * S, k.ttl_us));
 	is_int(k.valid_until_us, granted_until(112 * S, 30 * S), "a late answer to an older round takes nothing back");
 
-	start(&k, 100 * S, 30 * S, 200 * S, true);
+	start(100 * S, 30 * S, 200 * S, true);
 	lease_renewed(&k, 110 * S, granted_until(110 * S, k.ttl_us));
 	is_int(k.valid_until_us, 200 * S, "a renewal does not make a longer validity shorter");
 }
 
 TEST(failed)
 {
-	struct lease_schedule k;
-
-	start(&k, 100 * S, 30 * S, 129 * S, true);
+	start(100 * S, 30 * S, 129 * S, true);
 	lease_failed(&k, 112 * S, UINT32_MAX);
 	ok(k.renew_at_us > 112 * S && k.renew_at_us <= 112 * S + 50 * MS,
 	    "the next round is sent 50 ms behind it at most");
@@ -156,16 +148,14 @@ TEST(failed)
 	ok(!k.lost, "a failure is no loss");
 	lease_failed(&k, 129 * S - 4 * MS, 0);
 	ok(k.renew_at_us == CLOCK_NEVER, "no further round if validity ends first");
-	start(&k, 100 * S, 30 * S, 129 * S, true);
+	start(100 * S, 30 * S, 129 * S, true);
 	lease_failed(&k, 129 * S, 0);
 	ok(k.renew_at_us == CLOCK_NEVER, "no further round when validity has ended");
 }
 
 TEST(lost)
 {
-	struct lease_schedule k;
-
-	start(&k, 100 * S, 30 * S, 129 * S, true);
+	start(100 * S, 30 * S, 129 * S, true);
 	lease_lost(&k);
 	ok(k.lost && k.renew_at_us == CLOCK_NEVER, "a lost lock is not renewed");
 	is_int(k.valid_until_us, 129 * S, "validity does not grow by it");
@@ -184,12 +174,11 @@ TEST(lost)
 TEST(outage)
 {
 	static const int64_t ttls[] = { S, 2 * S, 3 * S, 10 * S, 30 * S, 60 * S, 3600 * S };
-	struct lease_schedule k;
 	int64_t back, margin, signal_at;
 
 	for (size_t i = 0; i < COUNT(ttls); i++) {
 		margin = ttls[i] / 6 < 5 * S ? ttls[i] / 6 : 5 * S;
-		start(&k, 0, ttls[i], granted_until(0, ttls[i]), true);
+		start(0, ttls[i], granted_until(0, ttls[i]), true);
 		signal_at = k.valid_until_us - lease_kill_margin_us(ttls[i], margin);
 		back = k.renew_at_us + ttls[i] / 2;
 		ok(back + ttls[i] / 50 <= signal_at,

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/option.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/duration.h"
 #include "lock/lease.h"
 #include "tap.h"

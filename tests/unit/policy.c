@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/policy.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "tap.h"
 
@@ -11,16 +9,18 @@ enum {
 };
 
 /* Ask until it says wait; the orders as letters: t for the first signal, k for SIGKILL, w for a warning. */
-static void
-ask(struct policy *e, int64_t valid_until, bool lost, int64_t now, char orders[ORDERS_MAX + 1])
+static const char *
+ask(struct policy *e, int64_t valid_until, bool lost, int64_t now)
 {
 	static const char letters[] = "-tkw";
+	static char orders[ORDERS_MAX + 1];
 	size_t n = 0;
 	enum policy_order order;
 
 	while (n < ORDERS_MAX && (order = policy_next(e, valid_until, lost, now)) != POLICY_WAIT)
 		orders[n++] = letters[order];
 	orders[n] = '\0';
+	return orders;
 }
 
 /* -- Stories ---------------------------------------------------------------- */
@@ -103,8 +103,6 @@ static const struct story {
 
 TEST(stories)
 {
-	char orders[ORDERS_MAX + 1];
-
 	for (size_t i = 0; i < COUNT(stories); i++) {
 		const struct story *s = &stories[i];
 		struct policy e = { .margin_us = s->margin,
@@ -116,8 +114,8 @@ TEST(stories)
 		for (size_t j = 0; j < COUNT(s->step) && s->step[j].orders != NULL; j++) {
 			const struct step *step = &s->step[j];
 
-			ask(&e, step->valid_until, step->lost, step->now, orders);
-			is_str(orders, step->orders, "%s: at %" PRId64, s->what, step->now);
+			is_str(ask(&e, step->valid_until, step->lost, step->now), step->orders, "%s: at %" PRId64,
+			    s->what, step->now);
 			if (step->until != 0)
 				is_int(policy_due_us(&e, step->valid_until), step->until,
 				    "%s: at %" PRId64 ", when to ask again", s->what, step->now);
@@ -128,48 +126,41 @@ TEST(stories)
 TEST(no_kill)
 {
 	struct policy e = { .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
-	char orders[ORDERS_MAX + 1];
 
-	ask(&e, 30, false, 24, orders);
-	is_str(orders, "", "no SIGKILL: all is well");
-	ask(&e, 30, false, 25, orders);
-	is_str(orders, "t", "no SIGKILL: the first signal before the end of the lease");
+	is_str(ask(&e, 30, false, 24), "", "no SIGKILL: all is well");
+	is_str(ask(&e, 30, false, 25), "t", "no SIGKILL: the first signal before the end of the lease");
 	ok(!policy_done(&e, 30, false, 29), "no SIGKILL: the lock may not be lost after all");
 	is_int(policy_due_us(&e, 30), 30, "no SIGKILL: until the end of the lease");
 	ok(policy_done(&e, 30, false, 30) && policy_done(&e, 30, true, 26), "no SIGKILL: then all is done");
-	ask(&e, 30, false, 40, orders);
-	is_str(orders, "", "no SIGKILL: nothing when it has ended");
+	is_str(ask(&e, 30, false, 40), "", "no SIGKILL: nothing when it has ended");
 	e = (struct policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
-	ask(&e, 30, false, 40, orders);
-	is_str(orders, "t", "no SIGKILL: the first signal when the lease has ended long ago");
+	is_str(ask(&e, 30, false, 40), "t", "no SIGKILL: the first signal when the lease has ended long ago");
 	e = (struct policy){ .margin_us = 5,
 		.kill_after_us = 3,
 		.max_run_at_us = NEVER,
 		.no_kill = true,
 		.asked = true };
-	ask(&e, 30, false, 10, orders);
-	is_str(orders, "t", "no SIGKILL: asked to end");
+	is_str(ask(&e, 30, false, 10), "t", "no SIGKILL: asked to end");
 	is_int(e.why, ST_ASKED, "no SIGKILL: which is why");
-	ask(&e, 60, false, 30, orders);
-	ok(orders[0] == '\0' && !policy_done(&e, 60, false, 30), "no SIGKILL: the lock is held until the process ends");
+	ok(ask(&e, 60, false, 30)[0] == '\0' && !policy_done(&e, 60, false, 30),
+	    "no SIGKILL: the lock is held until the process ends");
 }
 
 TEST(why)
 {
 	struct policy e = { .margin_us = 5, .kill_after_us = 30, .max_run_at_us = 10 };
-	char orders[ORDERS_MAX + 1];
 
-	ask(&e, 30, false, 9, orders);
+	(void)ask(&e, 30, false, 9);
 	ok(e.why == ST_OK && !e.killed, "the command is not ended yet");
-	ask(&e, 30, false, 10, orders);
+	(void)ask(&e, 30, false, 10);
 	ok(e.why == ST_MAX_RUN && !e.killed, "--max-run ends it");
-	ask(&e, 30, true, 11, orders);
+	(void)ask(&e, 30, true, 11);
 	ok(e.why == ST_LOST && !e.killed, "lost while it ended counts as lost");
-	ask(&e, 30, true, 16, orders);
+	(void)ask(&e, 30, true, 16);
 	ok(e.why == ST_LOST && e.killed, "the command was killed after its lock was lost");
 	e = (struct policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .asked = true };
-	ask(&e, 30, false, 1, orders);
-	ask(&e, 30, false, 4, orders);
+	(void)ask(&e, 30, false, 1);
+	(void)ask(&e, 30, false, 4);
 	ok(e.killed && !policy_done(&e, 30, false, 4),
 	    "killed since somebody asked: the lock is held until it has ended");
 	ok(policy_done(&e, 30, true, 5), "or until it is lost");
@@ -309,7 +300,7 @@ move_on(struct life *l)
 static void
 live(struct life *l)
 {
-	char orders[ORDERS_MAX + 1];
+	const char *orders;
 
 	begin(l);
 	for (int asked = 0; asked < 60; asked++) {
@@ -317,7 +308,7 @@ live(struct life *l)
 			l->knew_at = l->now;
 		if (!l->policy.only_warn && (l->lost || l->now >= l->valid_until - l->policy.margin_us))
 			l->doomed = true;
-		ask(&l->policy, l->valid_until, l->lost, l->now, orders);
+		orders = ask(&l->policy, l->valid_until, l->lost, l->now);
 		each(strlen(orders) < ORDERS_MAX, "orders without an end: %s", orders);
 		for (size_t i = 0; orders[i] != '\0'; i++)
 			note_order(l, orders[i]);

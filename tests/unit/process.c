@@ -6,11 +6,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -60,8 +58,7 @@ said_to_reader(void)
 	(void)close(file);
 	(void)close(ready[0]);
 	(void)close(ready[1]);
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
+	kill_off(pid);
 	(void)unlink(file_path);
 	(void)rmdir(path);
 	return length;
@@ -71,18 +68,15 @@ said_to_reader(void)
 TEST(caller)
 {
 	const pid_t test = getpid();
-	int status = 0;
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		pid = fork();
 		if (pid == 0)
 			_exit(process_caller() != test);
-		(void)waitpid(pid, &status, 0);
-		_exit(status != 0);
+		_exit(end_of(pid) != 0);
 	}
-	(void)waitpid(pid, &status, 0);
-	is_int(status, 0, "the caller of a copy is that of its original");
+	is_int(end_of(pid), 0, "the caller of a copy is that of its original");
 }
 
 static void *

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/reply.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tap.h"
 
 static void

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "tap.h"
+
+static struct signals s;
+static sigset_t given;
 
 TEST(names)
 {
@@ -32,8 +34,6 @@ TEST(watched)
 {
 	static const int others[] = { SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH,
 		SIGPIPE, SIGXFSZ };
-	struct signals s;
-	sigset_t given;
 	int signal, watched = 0;
 
 	(void)sigprocmask(SIG_BLOCK, NULL, &given);
@@ -55,9 +55,7 @@ TEST(watched)
 TEST(fault)
 {
 	const struct rlimit none = { 0, 0 };
-	struct signals s;
-	sigset_t given;
-	int status = 0;
+	int status;
 	const pid_t pid = fork();
 
 	if (pid == 0) {
@@ -68,15 +66,13 @@ TEST(fault)
 			_exit(1);
 		_exit(*(volatile char *)mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 	}
-	(void)waitpid(pid, &status, 0);
+	status = end_of(pid);
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "a fault ends the process: %x", (unsigned int)status);
 }
 
 /* The signal of a write to a pipe that nobody reads is not seen. */
 TEST(pipe)
 {
-	struct signals s;
-	sigset_t given;
 	int ends[2];
 
 	signals_block_failed_writes(&given);
@@ -92,8 +88,6 @@ TEST(pipe)
 TEST(asked_to_end)
 {
 	static const int end[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
-	struct signals s;
-	sigset_t given;
 
 	(void)sigprocmask(SIG_BLOCK, NULL, &given);
 	ok(signals_open(&s, &given), "signals_open() succeeds");
@@ -120,15 +114,14 @@ TEST(stop)
 		_exit(0);
 	}
 	ok(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status), "it stops: %x", (unsigned int)status);
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, &status, 0);
+	kill_off(pid);
 }
 
 TEST(die)
 {
 	const struct rlimit limit = { on_valgrind() ? 0 : RLIM_INFINITY, RLIM_INFINITY };
 	char folder[64];
-	int status = 0;
+	int status;
 	pid_t pid;
 
 	temporary_folder(folder, sizeof(folder));
@@ -139,16 +132,14 @@ TEST(die)
 		signals_die_of(chdir(folder) == 0 ? SIGQUIT : SIGTERM);
 		_exit(0);
 	}
-	(void)waitpid(pid, &status, 0);
+	status = end_of(pid);
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGQUIT, "it dies of ^\\: %x", (unsigned int)status);
 	ok(!WCOREDUMP(status) && rmdir(folder) == 0, "without a core dump");
 }
 
 TEST(unwatch)
 {
-	struct signals s;
-	sigset_t given, mask;
-	int status = 0;
+	sigset_t mask;
 	const pid_t pid = fork();
 
 	if (pid == 0) {
@@ -161,6 +152,5 @@ TEST(unwatch)
 		(void)sigprocmask(SIG_BLOCK, NULL, &mask);
 		_exit(sigismember(&mask, SIGTERM) + 2 * !sigismember(&mask, SIGPIPE));
 	}
-	(void)waitpid(pid, &status, 0);
-	is_int(status, 0, "a signal that came before is late, those that come now are not blocked");
+	is_int(end_of(pid), 0, "a signal that came before is late, those that come now are not blocked");
 }

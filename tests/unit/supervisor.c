@@ -3,9 +3,7 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -71,6 +69,30 @@ interrupt_early(int signal)
 	(void)syscall(SYS_rt_sigqueueinfo, getpid(), info.si_signo, &info);
 }
 
+/* -- Processes that supervise ------------------------------------------------ */
+
+static const struct service ops = { .release = release, .renew = renew };
+static struct backend backend = { .service = &ops };
+static struct signals signals;
+static struct supervised result;
+
+/* Watch the signals, and fill in the plan what all plans have: the command sleeps for so many seconds. */
+static void
+prepare(struct supervision *plan, const char *seconds, const struct lease *lease)
+{
+	static char sleep[] = "sleep", length[8], *argv[] = { sleep, length, NULL };
+	sigset_t mask;
+
+	(void)snprintf(length, sizeof(length), "%s", seconds);
+	(void)sigprocmask(SIG_SETMASK, NULL, &mask);
+	if (!signals_open(&signals, &mask))
+		_exit(NOT_RELEASED);
+	plan->lease = lease;
+	plan->argv = argv;
+	plan->shown_key = "key";
+	plan->signals = &signals;
+}
+
 /*
  * A process that holds a command's lease which ends in so long, and how it ends: with 128 and more if the command died of
  * a signal.  With `early` it is in the foreground and got that signal already (negative: of another process), and no node
@@ -79,84 +101,53 @@ interrupt_early(int signal)
 static int
 supervised_until(int64_t left_us, int early)
 {
-	static char command[] = "sleep", seconds[] = "0", many[] = "30";
-	char *const argv[] = { command, early != 0 ? many : seconds, NULL };
-	const struct service ops = { .release = release };
-	struct backend backend = { .service = &ops };
-	struct signals signals;
 	const int64_t now = clock_now_us();
 	const struct lease lease = { .key = "key", .ttl_ms = TTL_MS, .sent_us = now, .valid_until_us = now + left_us };
-	const struct supervision plan = { .backend = &backend,
-		.lease = &lease,
-		.argv = argv,
-		.shown_key = "key",
+	struct supervision plan = { .backend = &backend,
 		.first_signal = SIGTERM,
 		.foreground = early != 0,
 		.records = early != 0,
-		.quiet = true,
-		.signals = &signals };
-	struct supervised result = { 0 };
+		.quiet = true };
 	struct err err;
-	sigset_t mask;
-	int status = 0;
+	int status;
 	const pid_t pid = fork();
 
-	if (pid == 0) {
-		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
-		if (!signals_open(&signals, &mask))
-			_exit(NOT_RELEASED);
-		if (early != 0)
-			interrupt_early(early);
-		refusals = early != 0;
-		status = (int)supervise(&plan, &result, &err);
-		if (status == ST_OK && WIFSIGNALED(result.status))
-			status = 128 + WTERMSIG(result.status);
-		if (result.ended_by_terminal != (early > 0))
-			status = DISORDER;
-		_exit(status + (releases == 1 ? 0 : NOT_RELEASED));
-	}
-	(void)waitpid(pid, &status, 0);
-	return status;
+	if (pid != 0)
+		return end_of(pid);
+	prepare(&plan, early != 0 ? "30" : "0", &lease);
+	if (early != 0)
+		interrupt_early(early);
+	refusals = early != 0;
+	status = (int)supervise(&plan, &result, &err);
+	if (status == ST_OK && WIFSIGNALED(result.status))
+		status = 128 + WTERMSIG(result.status);
+	if (result.ended_by_terminal != (early > 0))
+		status = DISORDER;
+	_exit(status + (releases == 1 ? 0 : NOT_RELEASED));
 }
 
 /* The same of a lock that is lost with a warning only, and whose servers are down: so many renewals are tried. */
 static int
 warned(void)
 {
-	static char sleep[] = "sleep", seconds[] = "20";
-	char *const argv[] = { sleep, seconds, NULL };
-	const struct service ops = { .release = release, .renew = renew };
-	struct backend backend = { .service = &ops };
-	struct signals signals;
 	const int64_t now = clock_now_us(), margin = 200000000;
 	const struct lease lease = { .key = "key",
 		.ttl_ms = 600000,
 		.sent_us = now,
 		.valid_until_us = now + margin + 2000000,
 		.nodes = 1 };
-	const struct supervision plan = { .backend = &backend,
-		.lease = &lease,
-		.argv = argv,
-		.shown_key = "key",
+	struct supervision plan = { .backend = &backend,
 		.first_signal = SIGTERM,
 		.kill_after_us = margin,
-		.only_warn = true,
-		.signals = &signals };
-	struct supervised result = { 0 };
+		.only_warn = true };
 	struct err err;
-	sigset_t mask;
-	int status = 0;
 	const pid_t pid = fork();
 
-	if (pid == 0) {
-		dawn_us = lease.valid_until_us - margin;
-		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
-		if (!signals_open(&signals, &mask))
-			_exit(NOT_RELEASED);
-		_exit(supervise(&plan, &result, &err) == ST_NO_QUORUM ? -1 : renewals);
-	}
-	(void)waitpid(pid, &status, 0);
-	return status;
+	if (pid != 0)
+		return end_of(pid);
+	dawn_us = lease.valid_until_us - margin;
+	prepare(&plan, "20", &lease);
+	_exit(supervise(&plan, &result, &err) == ST_NO_QUORUM ? -1 : renewals);
 }
 
 static void *
@@ -171,40 +162,27 @@ break_soon(void *memory)
 static int
 supervised_and_broken(int first_signal)
 {
-	static char sleep[] = "sleep", seconds[] = "60";
-	char *const argv[] = { sleep, seconds, NULL };
 	const struct acquire_args args = { .key = "k", .ttl_ms = 600000, .wait = { 0, -1 } };
-	struct signals signals;
 	struct memory memory;
 	struct lease lease;
-	const struct supervision plan = { .backend = &memory.base,
-		.lease = &lease,
-		.argv = argv,
-		.shown_key = "k",
-		.first_signal = first_signal,
-		.kill_after_us = 10000000,
-		.signals = &signals };
-	struct supervised result = { 0 };
+	struct supervision plan = { .backend = &memory.base, .first_signal = first_signal, .kill_after_us = 10000000 };
 	struct err err;
 	pthread_t thread;
-	sigset_t mask;
-	int status = 0;
+	int status;
 	const pid_t pid = fork();
 
-	if (pid == 0) {
-		memory_open(&memory, 600000);
-		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
-		if (memory_acquire(&memory.base, &args, &lease, &err) != ST_OK || !signals_open(&signals, &mask) ||
-		    pthread_create(&thread, NULL, break_soon, &memory) != 0)
-			_exit(NOT_RELEASED);
-		status = (int)supervise(&plan, &result, &err);
-		(void)pthread_join(thread, NULL);
-		if (sent_count < 2 || sent[0] != first_signal || sent[1] != SIGCONT)
-			_exit(DISORDER);
-		_exit(status);
-	}
-	(void)waitpid(pid, &status, 0);
-	return status;
+	if (pid != 0)
+		return end_of(pid);
+	memory_open(&memory, 600000);
+	prepare(&plan, "60", &lease);
+	if (memory_acquire(&memory.base, &args, &lease, &err) != ST_OK ||
+	    pthread_create(&thread, NULL, break_soon, &memory) != 0)
+		_exit(NOT_RELEASED);
+	status = (int)supervise(&plan, &result, &err);
+	(void)pthread_join(thread, NULL);
+	if (sent_count < 2 || sent[0] != first_signal || sent[1] != SIGCONT)
+		_exit(DISORDER);
+	_exit(status);
 }
 
 TEST(supervisor)

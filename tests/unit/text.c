@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 
-#include <stdlib.h>
-
 #include "tap.h"
 
 #define TOKEN "AAAAAAAAAAAAAAAAAAAAAA"

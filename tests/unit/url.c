@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/url.h"
 
-#include <stdlib.h>
-
 #include "base/text.h"
 #include "tap.h"
 
@@ -11,11 +9,13 @@
 #define X100 X50 X50
 #define X250 X100 X100 X50
 
+static struct url url;
+static struct err err;
+
 static const struct good {
 	const char *text;
 	const char *name;
-	const char *host, *port, *path;
-	const char *user, *password;
+	const char *host, *port, *path, *user, *password;
 	int db;
 	bool secure;
 } good[] = {
@@ -105,9 +105,6 @@ static const char *const bad[] = { "", " ", ":", ":1", "h:", "h:0", "h:65536", "
 
 TEST(good)
 {
-	struct url url;
-	struct err err;
-
 	for (size_t i = 0; i < COUNT(good); i++) {
 		const struct good *g = &good[i];
 
@@ -149,8 +146,6 @@ TEST(services)
 {
 	char hosts[300];
 	struct text text;
-	struct url url;
-	struct err err;
 
 	for (size_t i = 0; i < COUNT(services); i++) {
 		memset(&url, 0x5a, sizeof(url));
@@ -195,9 +190,6 @@ is_named(const char *bad_url, const char *message)
 
 TEST(bad)
 {
-	struct url url;
-	struct err err;
-
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		memset(&err, 'z', sizeof(err));
 		err.text[sizeof(err.text) - 1] = '\0';
@@ -214,8 +206,6 @@ TEST(bad)
 TEST(lengths)
 {
 	static char text[2048];
-	struct url url;
-	struct err err;
 
 	(void)snprintf(text, sizeof(text), "redis://%s%s:%s%s%sxxxxxxxxxxx@%sxxxxx:65535/1000000", X250, "xxxxx", X250,
 	    X250, "", X250);
@@ -233,8 +223,6 @@ TEST(random)
 	static const char *const words[] = { "redis://", "unix://", "/", ":", "@", "[", "]", "?db=", "%", "%41", "%00",
 		"6379", "h", "::1", "\n", "\xff", "#", "0", " ", "-", "99999", X100 };
 	char text[1024], *copy;
-	struct url url;
-	struct err err;
 	int j, n;
 
 	for (int i = 0; i < 50000; i++) {
@@ -275,9 +263,6 @@ static const char *const secrets[] = { "redis://u:hunter2@h:1/0", "redis://:hunt
 
 TEST(secrets)
 {
-	struct url url;
-	struct err err;
-
 	for (size_t i = 0; i < COUNT(secrets); i++) {
 		memset(&url, 0, sizeof(url));
 		err.text[0] = '\0';
