@@ -262,6 +262,7 @@ tests_data = \
 	tests/unit/attempt_scene.h \
 	tests/unit/memory.h \
 	tests/unit/memory_service.h \
+	tests/unit/server.h \
 	tests/unit/tap.h \
 	tests/zookeeper/Peer.java \
 	tests/zookeeper/kazoo_peer.py \

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/connect.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "net/channel.h"
-#include "tap.h"
-
-#define PATIENCE_US 20000000 /* for whatever should come soon */
+#include "server.h"
 
 /* A list of addresses on this machine, as getaddrinfo() gives one. */
 struct list_args {
@@ -34,22 +27,6 @@ add(struct list_args *l, int family, int port)
 	if (l->count > 0)
 		l->entry[l->count - 1].ai_next = a;
 	l->count++;
-}
-
-/* A socket that listens, its queue of so many connections; -1: one that doesn't listen. */
-static int
-open_port(int queue, int *port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	socklen_t length = sizeof(address);
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	each(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "bind");
-	each(getsockname(fd, (struct sockaddr *)&address, &length) == 0, "getsockname");
-	each(queue < 0 || listen(fd, queue) == 0, "listen");
-	*port = ntohs(address.sin_port);
-	return fd;
 }
 
 /* Fill a queue of connections, so that further ones hang. */
@@ -131,25 +108,26 @@ static const struct {
 
 TEST(races)
 {
-	int open, refused, clogged, open_at, refused_at, clogged_at, client[8];
+	static const char kinds[] = "orc";
+	static const int queues[] = { 64, -1, 0 };
+	int server[COUNT(queues)], port[COUNT(queues)], client[8];
 	struct connecting r;
 
 	loop_add(&loop, &owner);
-	open = open_port(64, &open_at);
-	refused = open_port(-1, &refused_at);
-	clogged = open_port(0, &clogged_at);
-	block_up(clogged_at, client);
+	for (size_t i = 0; i < COUNT(queues); i++)
+		server[i] = listen_at_port(queues[i], &port[i]);
+	block_up(port[2], client);
 	for (size_t i = 0; i < COUNT(races); i++) {
 		struct list_args l = { .count = 0 };
 		const char *a = races[i].addresses;
 
 		for (size_t j = 0; a[j] != '\0'; j++)
-			add(&l, AF_INET, a[j] == 'o' ? open_at : a[j] == 'r' ? refused_at : clogged_at);
+			add(&l, AF_INET, port[strchr(kinds, a[j]) - kinds]);
 		is_int(run(&r, &l), races[i].connected < 0 ? CONNECT_FAILED : CONNECT_DONE, "%s", a);
 		if (races[i].connected < 0)
 			is_int(r.error, ECONNREFUSED, "%s: the reason", a);
 		else
-			is_int(peer_port(r.connected), open_at, "%s: the one that is open", a);
+			is_int(peer_port(r.connected), port[0], "%s: the one that is open", a);
 		each(races[i].connected < 0 || r.next >= races[i].connected + 1, "%s: those before were tried", a);
 		if (r.connected >= 0)
 			(void)close(r.connected);
@@ -161,16 +139,15 @@ TEST(races)
 	}
 	for (size_t j = 0; j < COUNT(client); j++)
 		(void)close(client[j]);
-	(void)close(open);
-	(void)close(refused);
-	(void)close(clogged);
+	for (size_t j = 0; j < COUNT(server); j++)
+		(void)close(server[j]);
 	each_ok("everything was tried and closed");
 }
 
 /* The second address isn't waited for where the first one answers. */
 TEST(patience)
 {
-	int port, listener = open_port(0, &port), client[8];
+	int port, listener = listen_at_port(0, &port), client[8];
 	struct list_args l = { .count = 0 };
 	struct connecting r;
 	int64_t now = 1000000;
@@ -233,19 +210,6 @@ TEST(order)
 
 static char folder[60];
 static struct endpoint local;
-static char *const path = local.path;
-
-static int
-listen_at_path(int queue)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	(void)unlink(path);
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	each(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, queue) == 0, "listen");
-	return fd;
-}
 
 TEST(full_queue)
 {
@@ -254,7 +218,7 @@ TEST(full_queue)
 
 	ok(temporary_folder(folder, sizeof(folder)), "a folder");
 	(void)snprintf(local.path, sizeof(local.path), "%s/socket", folder);
-	listener = listen_at_path(0);
+	listener = listen_at_path(0, local.path);
 	for (i = 0; i < 8 && connect_begin(&c, &local, &owner) == CONNECT_DONE; i++)
 		client[i] = c.connected;
 	is_int(c.error, EAGAIN, "the queue of a server that does not accept is full");
@@ -274,7 +238,7 @@ TEST(channel_again)
 	static const struct channel_words words = { "", "", "" };
 	char got[16] = "";
 	struct channel c;
-	int listener = listen_at_path(8), server;
+	int listener = listen_at_path(8, local.path), server;
 
 	channel_init(&c, &loop, &words, ready, NULL);
 	(void)channel_send(&c, "old", 3);
@@ -298,7 +262,7 @@ TEST(channel_again)
 	is_str(c.failure.reason.text, "the server closed the connection without an answer", "an answer before is none");
 	channel_end(&c);
 	(void)close(listener);
-	(void)unlink(path);
+	(void)unlink(local.path);
 	(void)rmdir(folder);
 	each_ok("sockets could be made");
 }

@@ -1,38 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/node.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "net/password.h"
 #include "redis/operations.h"
-#include "tap.h"
-
-#define PATIENCE_US 20000000 /* for whatever should come soon */
+#include "server.h"
 
 static char folder[60], path[100];
 
 /* -- The server ------------------------------------------------------------- */
 
-static int
-serve(void)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	(void)unlink(path);
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	each(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0, "listen");
-	return fd;
-}
-
 /* What a connection has brought so far, at least so many bytes of it. */
-static size_t
+static void
 receive(int fd, char *text, size_t size, size_t least)
 {
 	size_t length = 0;
@@ -43,7 +24,16 @@ receive(int fd, char *text, size_t size, size_t least)
 		length += n > 0 ? (size_t)n : 0;
 	}
 	text[length] = '\0';
-	return length;
+}
+
+/* It brings this request and nothing else. */
+static void
+is_request(int fd, const char *request, const char *name)
+{
+	char text[400];
+
+	receive(fd, text, sizeof(text), strlen(request));
+	is_str(text, request, "%s", name);
 }
 
 static void
@@ -102,9 +92,11 @@ open_node(int replicas)
 	return open_node_at(path, replicas);
 }
 
+static struct got d; /* the last one that was taken */
+
 /* Go on until a completion runs, or for so long that none will. */
 static bool
-take(struct got *g, int64_t for_us)
+take(int64_t for_us)
 {
 	const int64_t until = clock_now_us() + for_us;
 
@@ -113,7 +105,7 @@ take(struct got *g, int64_t for_us)
 			return false;
 		(void)loop_turn(&loop, &(struct wait){ clock_now_us() + 1000, -1 });
 	}
-	*g = gots[first_got++ % 512];
+	d = gots[first_got++ % 512];
 	return true;
 }
 
@@ -138,10 +130,9 @@ static void
 await_input(int from)
 {
 	struct pollfd fd = { .fd = from, .events = POLLIN };
-	struct got d;
 
 	do
-		each(!take(&d, 1000), "not yet");
+		each(!take(1000), "not yet");
 	while (poll(&fd, 1, 0) == 0);
 }
 
@@ -159,27 +150,26 @@ await_client(int server)
 static void
 send_too_many(int replicas, int many)
 {
-	const int server = serve();
+	const int server = listen_at_path(8, path);
 	struct node *n = open_node(replicas);
 	bool failed[201] = { false };
-	struct got d;
 	uintptr_t i;
 	int count = 0;
 
 	for (i = 1; i <= (uintptr_t)many; i++)
 		send_word(n, i, "PING");
-	while (count < many && take(&d, PATIENCE_US)) {
+	while (count < many && take(PATIENCE_US)) {
 		each(!d.reply && d.tag <= (uintptr_t)many && !failed[d.tag], "a failure of %u", (unsigned int)d.tag);
 		failed[d.tag] = true;
 		count++;
 	}
 	is_int(count, many, "each of too many requests fails");
-	each(!take(&d, 1000), "no more");
+	each(!take(1000), "no more");
 	each_ok("once");
 	send_word(n, 201, "PING");
 	close(accept(server, NULL, NULL));
 	answer(accept(server, NULL, NULL), "+PONG\r\n");
-	ok(take(&d, PATIENCE_US) && d.tag == 201 && d.reply, "a further request is answered");
+	ok(take(PATIENCE_US) && d.tag == 201 && d.reply, "a further request is answered");
 	node_close(n);
 	close(server);
 }
@@ -197,11 +187,10 @@ TEST(too_many)
 /* The request is larger than the socket's buffer, so that the WAIT behind it is never written. */
 TEST(unwritten_wait)
 {
-	const int server = serve();
+	const int server = listen_at_path(8, path);
 	struct node *n = open_node(1);
 	const size_t size = 8000000;
 	char *large = malloc(size), text[100];
-	struct got d;
 	struct command r;
 	int client;
 
@@ -211,10 +200,10 @@ TEST(unwritten_wait)
 	r.needs_replicas = true;
 	send_command(n, 1, &r);
 	client = accept(server, NULL, NULL);
-	(void)receive(client, text, sizeof(text), 20);
+	receive(client, text, sizeof(text), 20);
 	answer(client, ":1\r\n");
 	close(client);
-	ok(take(&d, PATIENCE_US), "the server closes before WAIT is written");
+	ok(take(PATIENCE_US), "the server closes before WAIT is written");
 	ok(d.reply && d.unconfirmed, "what was granted is not confirmed");
 	ok(!d.unsent, "it does not count as unsent");
 	node_close(n);
@@ -224,10 +213,8 @@ TEST(unwritten_wait)
 
 TEST(closed)
 {
-	const int server = serve();
+	const int server = listen_at_path(8, path);
 	struct node *n = open_node(0);
-	char text[400];
-	struct got d;
 	struct command r;
 	int client;
 
@@ -238,32 +225,28 @@ TEST(closed)
 	send_command(n, 2, &r);
 	send_word(n, 3, "SECOND");
 	client = accept(server, NULL, NULL);
-	(void)receive(client, text, sizeof(text),
-	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n"));
-	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n",
+	is_request(client, "*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n",
 	    "requests in their order");
 	close(client);
-	ok(take(&d, PATIENCE_US) && d.tag == 2 && !d.reply && !d.unsent,
+	ok(take(PATIENCE_US) && d.tag == 2 && !d.reply && !d.unsent,
 	    "the server closes: what may be sent once only fails");
 	send_word(n, 4, "THIRD"); /* while the others are still to fail */
-	ok(!take(&d, 1000), "nothing else does");
+	ok(!take(1000), "nothing else does");
 	client = await_client(server);
-	(void)receive(client, text, sizeof(text),
-	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n"));
-	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n",
+	is_request(client, "*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n",
 	    "the others are sent again in their order, marked as repeated");
 	answer(client, "+1\r\n");
-	ok(take(&d, PATIENCE_US) && d.tag == 1 && d.connection != 0, "the reply names the new connection");
+	ok(take(PATIENCE_US) && d.tag == 1 && d.connection != 0, "the reply names the new connection");
 	command_begin(&r, "BOUND");
 	r.connection = d.connection;
 	close(client);
-	ok(take(&d, PATIENCE_US) && d.tag == 3 && !d.reply && d.broken, "a request that was cut off twice fails");
-	ok(!take(&d, 1000), "nothing else does");
+	ok(take(PATIENCE_US) && d.tag == 3 && !d.reply && d.broken, "a request that was cut off twice fails");
+	ok(!take(1000), "nothing else does");
 	client = await_client(server);
 	answer(client, "+3\r\n");
-	ok(take(&d, PATIENCE_US) && d.tag == 4, "a request that was cut off once is sent again");
+	ok(take(PATIENCE_US) && d.tag == 4, "a request that was cut off once is sent again");
 	send_command(n, 5, &r);
-	ok(take(&d, PATIENCE_US) && d.tag == 5 && !d.reply && d.unsent,
+	ok(take(PATIENCE_US) && d.tag == 5 && !d.reply && d.unsent,
 	    "a request that is bound to a connection is not sent on another one");
 	close(client);
 	node_close(n);
@@ -273,33 +256,18 @@ TEST(closed)
 /* The server may have executed what it was sent before it went, although the second connection to it brought nothing. */
 TEST(gone)
 {
-	const int server = serve();
+	const int server = listen_at_path(8, path);
 	struct node *n = open_node(0);
 	char text[100];
-	struct got d;
 	int client;
 
 	send_word(n, 1, "FIRST");
 	client = await_client(server);
-	(void)receive(client, text, sizeof(text), strlen("*1\r\n$5\r\nFIRST\r\n"));
+	receive(client, text, sizeof(text), strlen("*1\r\n$5\r\nFIRST\r\n"));
 	close(server);
 	close(client);
-	ok(take(&d, PATIENCE_US) && !d.reply && !d.unsent, "what a server got that is gone counts as sent");
+	ok(take(PATIENCE_US) && !d.reply && !d.unsent, "what a server got that is gone counts as sent");
 	node_close(n);
-}
-
-static int
-serve_tcp(int *port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	socklen_t length = sizeof(address);
-	const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	each(bind(server, (struct sockaddr *)&address, length) == 0 && listen(server, 8) == 0, "listen");
-	each(getsockname(server, (struct sockaddr *)&address, &length) == 0, "getsockname");
-	*port = ntohs(address.sin_port);
-	return server;
 }
 
 /* In a Cluster, where the server says that another one has the slot: an attempt, and perhaps its rollback behind it. */
@@ -307,10 +275,9 @@ static void
 move(bool followed)
 {
 	int port, source, server, other_port;
-	const int first = serve_tcp(&port), other = serve_tcp(&other_port);
+	const int first = listen_at_port(8, &port), other = listen_at_port(8, &other_port);
 	struct command c;
 	struct node *n;
-	struct got d;
 	char text[200];
 
 	(void)snprintf(text, sizeof(text), "redis+cluster://127.0.0.1:%d", port);
@@ -323,16 +290,16 @@ move(bool followed)
 		send_command(n, 2, &c);
 	source = await_client(first);
 	await_input(source);
-	(void)receive(source, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
+	receive(source, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
 	(void)snprintf(text, sizeof(text), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
 	answer(source, text);
 	server = await_client(first);
 	await_input(server);
-	(void)receive(server, text, sizeof(text), (followed ? 2 : 1) * strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
+	receive(server, text, sizeof(text), (followed ? 2 : 1) * strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
 	(void)snprintf(text, sizeof(text), "-MOVED %d 127.0.0.1:%d\r\n", keys_slot("job", 3), other_port);
 	answer(server, text);
 	if (followed)
-		ok(take(&d, PATIENCE_US) && d.tag == 1 && d.reply, "an attempt is not sent again behind its rollback");
+		ok(take(PATIENCE_US) && d.tag == 1 && d.reply, "an attempt is not sent again behind its rollback");
 	else {
 		close(await_client(other));
 		ok(true, "else it is, to where the server says");
@@ -354,24 +321,23 @@ TEST(moved)
 TEST(idle)
 {
 	int port, client;
-	const int server = serve_tcp(&port);
+	const int server = listen_at_port(8, &port);
 	char where[40];
-	struct got d;
 	struct node *n;
 
 	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", port);
 	n = open_node_at(where, 0);
 	send_word(n, 1, "PING");
 	client = await_client(server);
-	(void)receive(client, where, sizeof(where), strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
+	receive(client, where, sizeof(where), strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
 	answer(client, "+PONG\r\n");
-	each(take(&d, PATIENCE_US) && d.reply, "an answer");
+	each(take(PATIENCE_US) && d.reply, "an answer");
 	close(client);
 	(void)poll(NULL, 0, 150);
 	send_word(n, 2, "PING");
 	client = await_client(server);
 	answer(client, "+PONG\r\n");
-	ok(take(&d, PATIENCE_US) && d.reply, "a connection that was closed long ago");
+	ok(take(PATIENCE_US) && d.reply, "a connection that was closed long ago");
 	close(client);
 	node_close(n);
 	close(server);
@@ -380,7 +346,6 @@ TEST(idle)
 TEST(patient)
 {
 	struct node *n = open_node(0);
-	struct got d;
 	struct command r;
 	int server, client;
 
@@ -388,22 +353,21 @@ TEST(patient)
 	r.keeps_trying = true;
 	(void)unlink(path);
 	send_command(n, 1, &r);
-	ok(!take(&d, 100000), "a server that is away is waited for");
-	server = serve();
+	ok(!take(100000), "a server that is away is waited for");
+	server = listen_at_path(8, path);
 	client = await_client(server);
 	answer(client, "-LOADING it has just started\r\n");
-	ok(!take(&d, 100000), "a server that is loading is waited for");
+	ok(!take(100000), "a server that is loading is waited for");
 	is_str(node_waits_for(n), "no answer in time", "the reason is that of the connection");
 	answer(client, "+PONG\r\n");
-	ok(take(&d, PATIENCE_US) && d.reply, "the request is answered when the server has loaded");
+	ok(take(PATIENCE_US) && d.reply, "the request is answered when the server has loaded");
 	close(client);
 	close(server);
 	(void)unlink(path);
 	send_command(n, 2, &r);
-	ok(!take(&d, 100000), "a server that is away again is waited for");
+	ok(!take(100000), "a server that is away again is waited for");
 	node_disconnect(n);
-	ok(take(&d, PATIENCE_US) && d.tag == 2 && !d.reply && d.unsent,
-	    "the request fails when the node is disconnected");
+	ok(take(PATIENCE_US) && d.tag == 2 && !d.reply && d.unsent, "the request fails when the node is disconnected");
 	node_close(n);
 }
 
@@ -415,15 +379,12 @@ TEST(login_again)
 	char file[120], text[300];
 	struct command c;
 	struct node *n;
-	struct got d;
 	int server, client;
-	FILE *f;
 
 	(void)snprintf(file, sizeof(file), "%s/password", folder);
 	for (size_t i = 0; i < COUNT(refusals); i++) {
-		server = serve();
-		f = fopen(file, "w");
-		each(f != NULL && fputs("two\n", f) >= 0 && fclose(f) == 0, "a file");
+		server = listen_at_path(8, path);
+		each(write_file(file, "two\n"), "a file");
 		p = (struct password){ .file = file, .text = "one", .version = 1, .read_us = INT64_MAX };
 		shared = &p;
 		n = open_node(0);
@@ -431,16 +392,16 @@ TEST(login_again)
 		command_begin(&c, "EVAL a 0 %c", '0');
 		send_command(n, 1, &c);
 		client = await_client(server);
-		(void)receive(client, text, sizeof(text), 58);
+		receive(client, text, sizeof(text), 58);
 		each(strstr(text, "AUTH") != NULL && strstr(text, "one") != NULL, "the old password, not %s", text);
 		answer(client, refusals[i]);
 		(void)close(client); /* it is not of use any more */
 		client = await_client(server);
-		(void)receive(client, text, sizeof(text), 58);
+		receive(client, text, sizeof(text), 58);
 		each(strstr(text, "two") != NULL, "the new password, not %s", text);
 		each((strstr(text, "$1\r\n1\r\n") != NULL) == (i == 0), "it may have been executed before: %s", text);
 		answer(client, "+OK\r\n-NOAUTH no\r\n");
-		each(take(&d, PATIENCE_US) && d.reply, "the same password is not tried again");
+		each(take(PATIENCE_US) && d.reply, "the same password is not tried again");
 		node_close(n);
 		(void)close(client);
 		(void)close(server);
