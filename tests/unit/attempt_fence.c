@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "attempt_scene.h"
 
-/* -- A grant that comes while the fence is raised ----------------------------- */
-
-/*
- * A grant with the same fence counts like a recorded fence.  A grant with a greater fence doesn't: another client may have
- * received a fence between the two.
- */
 static void
-test_late_grant(int64_t late, enum attempt_step expected)
+start(struct attempt *a, int nodes)
 {
-	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .node_timeout_us = ROUND };
-	struct attempt_answer answer = { .vote = VOTE_YES };
-	struct attempt a;
-
-	attempt_start(&a, &terms, START);
-	for (int i = 0; i < 2; i++) {
-		answer.fence = i == 0 ? LOW : HIGH;
-		attempt_answer(&a, i, &answer);
-	}
-	is_int(attempt_next(&a, START + 1), ATTEMPT_RAISE, "two grants with two fences");
-	answer.fence = late;
-	attempt_answer(&a, 2, &answer);
-	is_int(attempt_next(&a, START + 2), expected, "a late grant with fence %" PRId64, late);
-	attempt_raised(&a, 0, VOTE_YES, false);
-	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "the other node has recorded it");
-	is_int(a.fence, HIGH, "the fence is still the same");
+	attempt_start(a, &(struct attempt_terms){ .nodes = nodes, .ttl_us = TTL, .node_timeout_us = ROUND }, START);
 }
-
-/* -- A fence that nodes refuse to record ------------------------------------- */
 
 static void
 grant(struct attempt *a, int node, int64_t fence)
@@ -38,13 +15,35 @@ grant(struct attempt *a, int node, int64_t fence)
 	attempt_answer(a, node, &answer);
 }
 
+/* -- A grant that comes while the fence is raised ----------------------------- */
+
+/*
+ * A grant with the same fence counts like a recorded fence.  A grant with a greater fence doesn't: another client may have
+ * received a fence between the two.
+ */
+static void
+test_late_grant(int64_t late, enum attempt_step expected)
+{
+	struct attempt a;
+
+	start(&a, 3);
+	grant(&a, 0, LOW);
+	grant(&a, 1, HIGH);
+	is_int(attempt_next(&a, START + 1), ATTEMPT_RAISE, "two grants with two fences");
+	grant(&a, 2, late);
+	is_int(attempt_next(&a, START + 2), expected, "a late grant with fence %" PRId64, late);
+	attempt_raised(&a, 0, VOTE_YES, false);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "the other node has recorded it");
+	is_int(a.fence, HIGH, "the fence is still the same");
+}
+
+/* -- A fence that nodes refuse to record ------------------------------------- */
+
 /* The first node returns a fence that is too far ahead, the second one refuses it. */
 static void
 begin_too_far(struct attempt *a, int nodes)
 {
-	const struct attempt_terms terms = { .nodes = nodes, .ttl_us = TTL, .node_timeout_us = ROUND };
-
-	attempt_start(a, &terms, START);
+	start(a, nodes);
 	grant(a, 0, HIGH);
 	grant(a, 1, LOW);
 	if (nodes == 5)

@@ -259,31 +259,6 @@ TEST(defaults)
 	    "options without a default");
 }
 
-/* A comma in DLOCK_NODES separates the hosts of one node. */
-TEST(node_lists)
-{
-	static const struct {
-		const char *list;
-		int nodes;
-		const char *first;
-	} cases[] = {
-		{ "redis+cluster://a,b", 1, "redis+cluster://a,b" },
-		{ "zk://a,b:1,[::1]:2/locks", 1, "zk://a,b:1,[::1]:2/locks" },
-		{ "zks://u:p,w@a,b", 1, "zks://u:p,w@a,b" },
-		{ "zk://a,b redis://c", 2, "zk://a,b" },
-	};
-	char buffer[256];
-
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		options_default(&o);
-		(void)setenv("DLOCK_NODES", cases[i].list, 1);
-		is_int(options_from_environment(&o, buffer, &err), ST_OK, "%s", cases[i].list);
-		is_int(o.nodes, cases[i].nodes, "its nodes");
-		is_str(o.node[0], cases[i].first, "the first");
-	}
-	(void)unsetenv("DLOCK_NODES");
-}
-
 /* -- The environment -------------------------------------------------------- */
 
 static void
@@ -347,6 +322,28 @@ TEST(flags)
 	(void)setenv("DLOCK_INSECURE", "0", 1);
 	ok(options_from_environment(&o, buffer, &err) == ST_OK && !o.insecure,
 	    "a variable that is 0 resets a flag of the file");
+}
+
+/* A comma in DLOCK_NODES separates the hosts of one node. */
+TEST(node_lists)
+{
+	static const struct {
+		const char *list;
+		int nodes;
+		const char *first;
+	} cases[] = {
+		{ "redis+cluster://a,b", 1, "redis+cluster://a,b" },
+		{ "zk://a,b:1,[::1]:2/locks", 1, "zk://a,b:1,[::1]:2/locks" },
+		{ "zks://u:p,w@a,b", 1, "zks://u:p,w@a,b" },
+		{ "zk://a,b redis://c", 2, "zk://a,b" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		is_int(from_environment("DLOCK_NODES", cases[i].list), ST_OK, "%s", cases[i].list);
+		is_int(o.nodes, cases[i].nodes, "its nodes");
+		is_str(o.node[0], cases[i].first, "the first");
+	}
+	clear_environment();
 }
 
 TEST(list_of_nodes)

@@ -125,7 +125,11 @@ TEST(stories)
 
 TEST(no_kill)
 {
-	struct policy e = { .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
+	static const struct policy begin = { .margin_us = 5,
+		.kill_after_us = 3,
+		.max_run_at_us = NEVER,
+		.no_kill = true };
+	struct policy e = begin;
 
 	is_str(ask(&e, 30, false, 24), "", "no SIGKILL: all is well");
 	is_str(ask(&e, 30, false, 25), "t", "no SIGKILL: the first signal before the end of the lease");
@@ -133,13 +137,10 @@ TEST(no_kill)
 	is_int(policy_due_us(&e, 30), 30, "no SIGKILL: until the end of the lease");
 	ok(policy_done(&e, 30, false, 30) && policy_done(&e, 30, true, 26), "no SIGKILL: then all is done");
 	is_str(ask(&e, 30, false, 40), "", "no SIGKILL: nothing when it has ended");
-	e = (struct policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
+	e = begin;
 	is_str(ask(&e, 30, false, 40), "t", "no SIGKILL: the first signal when the lease has ended long ago");
-	e = (struct policy){ .margin_us = 5,
-		.kill_after_us = 3,
-		.max_run_at_us = NEVER,
-		.no_kill = true,
-		.asked = true };
+	e = begin;
+	e.asked = true;
 	is_str(ask(&e, 30, false, 10), "t", "no SIGKILL: asked to end");
 	is_int(e.why, ST_ASKED, "no SIGKILL: which is why");
 	ok(ask(&e, 60, false, 30)[0] == '\0' && !policy_done(&e, 60, false, 30),
@@ -184,12 +185,6 @@ struct life {
 	int64_t knew_at; /* that it was lost */
 	int64_t max_run_term_at;
 };
-
-static int64_t
-sooner(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 static void
 begin(struct life *l)
@@ -277,7 +272,7 @@ check_punctual(const struct life *l)
 static void
 move_on(struct life *l)
 {
-	int64_t until = sooner(policy_due_us(&l->policy, l->valid_until), sooner(l->renew_at, l->lose_at));
+	int64_t until = clock_sooner(policy_due_us(&l->policy, l->valid_until), clock_sooner(l->renew_at, l->lose_at));
 
 	if (until == NEVER || below(8) == 0)
 		until = l->now + 1;

@@ -189,64 +189,44 @@ TEST(names_of_sides)
 
 /* -- Properties ----------------------------------------------- */
 
+/* Votes as letters: y yes, a b c no by side, - fault, . pending, ? pending and unresponsive. */
 static const struct {
-	const char *votes; /* y yes, a b c no by side, - fault, . pending, ? pending and unresponsive */
-	bool closed;
 	enum verdict verdict;
+	bool closed;
+	const char *votes[11];
 } table[] = {
-	{ "y", false, VERDICT_CARRIED },
-	{ "a", false, VERDICT_REFUSED },
-	{ "-", false, VERDICT_NO_QUORUM },
-	{ ".", false, VERDICT_OPEN },
-	{ "?", false, VERDICT_OPEN },
-	{ ".", true, VERDICT_NO_QUORUM },
-	{ "y.", false, VERDICT_OPEN },
-	{ "y.", true, VERDICT_NO_QUORUM },
-	{ "ya", false, VERDICT_SPLIT },
-	{ "y-", false, VERDICT_NO_QUORUM },
-	{ "yy.", false, VERDICT_CARRIED },
-	{ "aa.", false, VERDICT_REFUSED },
-	{ "ab.", false, VERDICT_OPEN },
-	{ "yab", false, VERDICT_SPLIT },
-	{ "abc", false, VERDICT_SPLIT },
-	{ "ya.", false, VERDICT_OPEN },
-	{ "ya.", true, VERDICT_SPLIT },
-	{ "ya?", false, VERDICT_SPLIT },
-	{ "y??", false, VERDICT_OPEN },
-	{ "y?-", false, VERDICT_OPEN },
-	{ "--.", false, VERDICT_NO_QUORUM },
-	{ "yyaa.", false, VERDICT_OPEN },
-	{ "yyaa?", false, VERDICT_SPLIT },
-	{ "yyab.", false, VERDICT_OPEN },
-	{ "aab..", false, VERDICT_OPEN },
-	{ "abc..", false, VERDICT_OPEN },
-	{ "yabc.", false, VERDICT_SPLIT },
-	{ "ya-..", false, VERDICT_OPEN },
-	{ "ya--.", false, VERDICT_OPEN },
-	{ "yab??", false, VERDICT_SPLIT },
-	{ "yyy??", false, VERDICT_CARRIED },
-	{ "yyyyyyyy.......", false, VERDICT_CARRIED },
-	{ "yyyyyyyaaaaaaa.", false, VERDICT_OPEN },
-	{ "yyyyyyyaaaaaaa?", false, VERDICT_SPLIT },
-	{ "yyyyyyyaaaaaaab", false, VERDICT_SPLIT },
+	{ VERDICT_CARRIED, false, { "y", "yy.", "yyy??", "yyyyyyyy......." } },
+	{ VERDICT_REFUSED, false, { "a", "aa." } },
+	{ VERDICT_NO_QUORUM, false, { "-", "y-", "--." } },
+	{ VERDICT_NO_QUORUM, true, { ".", "y." } },
+	{ VERDICT_SPLIT, false, { "ya", "yab", "abc", "ya?", "yyaa?", "yabc.", "yab??" } },
+	{ VERDICT_SPLIT, false, { "yyyyyyyaaaaaaa?", "yyyyyyyaaaaaaab" } },
+	{ VERDICT_SPLIT, true, { "ya." } },
+	{ VERDICT_OPEN, false, { ".", "?", "y.", "ab.", "ya.", "y??", "y?-" } },
+	{ VERDICT_OPEN, false, { "yyaa.", "yyab.", "aab..", "abc..", "ya-..", "ya--.", "yyyyyyyaaaaaaa." } },
 };
+
+static void
+check_votes(const char *votes, bool closed, enum verdict verdict)
+{
+	static const char verdicts[][10] = { "open", "carried", "refused", "split", "no quorum" };
+	struct ballot b = { .nodes = (int)strlen(votes), .closed = closed };
+
+	for (size_t i = 0; votes[i] != '\0'; i++) {
+		const char c = votes[i];
+
+		b.unresponsive[i] = c == '?';
+		b.vote[i] = c == 'y' ? VOTE_YES : c == '-' ? VOTE_FAULT : c >= 'a' ? VOTE_NO : VOTE_PENDING;
+		b.side[i] = c;
+	}
+	is_str(verdicts[quorum_judge(&b)], verdicts[verdict], "%s%s", votes, closed ? ", the time is over" : "");
+}
 
 TEST(table)
 {
-	static const char verdicts[][10] = { "open", "carried", "refused", "split", "no quorum" };
-
 	for (size_t i = 0; i < COUNT(table); i++) {
-		struct ballot b = { .nodes = (int)strlen(table[i].votes), .closed = table[i].closed };
-
-		for (size_t j = 0; table[i].votes[j] != '\0'; j++) {
-			const char c = table[i].votes[j];
-
-			b.unresponsive[j] = c == '?';
-			b.vote[j] = c == 'y' ? VOTE_YES : c == '-' ? VOTE_FAULT : c >= 'a' ? VOTE_NO : VOTE_PENDING;
-			b.side[j] = c;
-		}
-		is_str(verdicts[quorum_judge(&b)], verdicts[table[i].verdict], "%s%s", table[i].votes,
-		    b.closed ? ", the time is over" : "");
+		for (size_t j = 0; table[i].votes[j] != NULL; j++)
+			check_votes(table[i].votes[j], table[i].closed, table[i].verdict);
 	}
 }
 

@@ -10,7 +10,7 @@
 /* What TEST(every_character) has not. */
 static const struct {
 	const char *bytes;
-	size_t length;
+	int64_t length;
 	const char *what;
 } characters[] = {
 	{ "\xe2\x82\xac", 3, "the euro sign" },
@@ -111,8 +111,7 @@ TEST(characters)
 	for (size_t i = 0; i < COUNT(characters); i++) {
 		const char *bytes = characters[i].bytes;
 
-		is_int((int64_t)text_utf8(bytes, strlen(bytes)), (int64_t)characters[i].length, "%s",
-		    characters[i].what);
+		is_int((int64_t)text_utf8(bytes, strlen(bytes)), characters[i].length, "%s", characters[i].what);
 	}
 	ok(text_utf8("\xe2\x82\xac", 2) == 0, "bytes behind the length are not read");
 	ok(text_utf8("a", 0) == 0, "of no bytes, none is a character");
@@ -122,9 +121,8 @@ TEST(characters)
 /* -- Escapes ---------------------------------------------------------------- */
 
 static const struct piece {
-	const char *bytes;
-	const char *shown;
-	size_t columns;
+	const char *bytes, *shown;
+	int64_t columns;
 } pieces[] = {
 	{ "a", "a", 1 },
 	{ " ", " ", 1 },
@@ -157,7 +155,7 @@ TEST(pieces)
 	for (size_t i = 0; i < COUNT(pieces); i++) {
 		is_str(text_show(pieces[i].bytes, buffer, sizeof(buffer)), pieces[i].shown, "shown as %s",
 		    pieces[i].shown);
-		is_int((int64_t)text_columns(buffer), (int64_t)pieces[i].columns, "the columns of %s", pieces[i].shown);
+		is_int((int64_t)text_columns(buffer), pieces[i].columns, "the columns of %s", pieces[i].shown);
 	}
 	ok(text_show("x", buffer, sizeof(buffer)) == buffer, "text_show() returns the buffer");
 	t = text_in(buffer, sizeof(buffer));
@@ -286,7 +284,6 @@ TEST(after_cut)
 {
 	char buffer[8], large[4096], long_text[1500];
 	struct text t = text_in(buffer, sizeof(buffer));
-	size_t i;
 
 	text_add(&t, "abcdefg", 7);
 	ok(!t.cut && strcmp(buffer, "abcdefg") == 0, "a text that fits exactly is not cut");
@@ -300,9 +297,8 @@ TEST(after_cut)
 	text_addf(&t, "%s", "j");
 	ok(strcmp(buffer + strlen(buffer) - 3, "...") == 0, "nothing is added behind a cut");
 
-	for (i = 0; i < sizeof(long_text) - 1; i++)
-		long_text[i] = 'x';
-	long_text[i] = '\0';
+	memset(long_text, 'x', sizeof(long_text) - 1);
+	long_text[sizeof(long_text) - 1] = '\0';
 	t = text_in(large, sizeof(large));
 	text_addf(&t, "%s", long_text);
 	ok(t.cut ? strcmp(large + strlen(large) - 3, "...") == 0 : strcmp(large, long_text) == 0,
