@@ -3,90 +3,65 @@
 
 #include "tap.h"
 
-/* Words that are separated by |, and their label. */
-static const char *const plain[][2] = {
-	{ "job", "job" },
-	{ "/usr/bin/job|secret", "job" },
-	{ "my prog/job", "job" },
-	{ "nightly job", "" },
-	{ "a:b", "" },
-	{ "c++-1.2_x", "c++-1.2_x" },
-	{ "bin/", "" },
-	{ "", "" },
-	/* assignments */
-	{ "env|A=b|job|secret", "job" },
-	{ "env|-u|HOME|-i|A=b|B=c d|job", "job" },
-	{ "env", "env" },
-	{ "env|A=b", "env" },
-	{ "env|-S|A=b job|secret", "env" },
-	{ "sudo|PGPASSWORD=x|job", "job" },
-	{ "sudo|-u|root|PGPASSWORD=a b|nice|A=b|job|secret", "job" },
-	{ "PGPASSWORD=x|job", "job" },
-	{ "PGPASSWORD=x y/z", "" },
-	/* wrappers */
-	{ "nice|-n|5|job|secret", "job" },
-	{ "nice|-n5|job|secret", "job" },
-	{ "timeout|-k|5|10|job|secret", "job" },
-	{ "timeout|--signal=KILL|10|nice|job", "job" },
-	{ "nice|ionice|-c|3|env|job", "job" },
-	{ "sudo|-nu|root|job|secret", "job" },
-	{ "sudo|-uroot|job|secret", "job" },
-	{ "sudo|-s|job|secret", "job" },
-	{ "sudo|--|job", "job" },
-	{ "sudo", "sudo" },
-	{ "sudo|-p", "sudo" },
-	{ "bash|./job.sh|secret", "job.sh" },
-	{ "sh|-e|./job.sh", "job.sh" },
-	{ "sh|-c|curl secret|arg", "sh" },
-	{ "/bin/sh|-ec|curl secret|arg", "sh" },
-	{ "python3|-u|./job.py", "job.py" },
-	{ "python3|-m|json.tool|job.json", "json.tool" },
-	/* an inner dlock */
-	{ "dlock|run|inner|job|secret", "job" },
-	{ "dlock|run|--wait|5m|-N|redis://:x@h|-vt|10s|-qt10s|inner|--label=x|--|nice|job", "job" },
-	{ "/usr/bin/dlock|--ttl|10s|run|--|inner|--|job", "job" },
-	{ "sudo|dlock|run|a|--|dlock|run|b|--|job", "job" },
-	{ "dlock|run|-c|inner|PGPASSWORD=x nice job secret", "job" },
-	{ "dlock|run|inner|--shell|job secret", "job" },
-	{ "dlock|run|inner", "dlock" },
-	{ "dlock|run|--wait", "dlock" },
-	{ "dlock|status|inner|secret", "dlock" },
+/* A label, and commands that have it: words that are separated by |, or a line for the shell. */
+struct row {
+	const char *label, *command[8];
 };
 
-static const char *const lines[][2] = {
-	{ "job secret", "job" },
-	{ " \t\n/bin/job 'secret'", "job" },
-	{ "PGPASSWORD=x job secret", "job" },
-	{ "A=b PGPASSWORD=x:@, sudo B=c nice -n 5 /bin/job", "job" },
-	{ "PGPASSWORD='x y' job", "" },
-	{ "PGPASSWORD=\"x y z\" job", "" },
-	{ "PGPASSWORD=x\\ y job", "" },
-	{ "PGPASSWORD=$(cat secret) job", "" },
-	{ "PGPASSWORD=x;job", "" },
-	{ "sudo -p 'x y z' job", "sudo" },
-	{ "'my job'", "" },
-	{ "dlock run inner -- job", "job" },
-	{ "job;other", "" },
-	{ "", "" },
+static const struct row plain[] = {
+	{ "job", { "job", "/usr/bin/job|secret", "my prog/job" } },
+	{ "c++-1.2_x", { "c++-1.2_x" } },
+	{ "", { "nightly job", "a:b", "bin/", "" } },
+	/* assignments */
+	{ "job",
+	    { "env|A=b|job|secret", "env|-u|HOME|-i|A=b|B=c d|job", "sudo|PGPASSWORD=x|job", "PGPASSWORD=x|job" } },
+	{ "job", { "sudo|-u|root|PGPASSWORD=a b|nice|A=b|job|secret" } },
+	{ "env", { "env", "env|A=b", "env|-S|A=b job|secret" } },
+	{ "", { "PGPASSWORD=x y/z" } },
+	/* wrappers */
+	{ "job", { "nice|-n|5|job|secret", "nice|-n5|job|secret", "nice|ionice|-c|3|env|job" } },
+	{ "job", { "timeout|-k|5|10|job|secret", "timeout|--signal=KILL|10|nice|job" } },
+	{ "job", { "sudo|-nu|root|job|secret", "sudo|-uroot|job|secret", "sudo|-s|job|secret", "sudo|--|job" } },
+	{ "sudo", { "sudo", "sudo|-p" } },
+	{ "job.sh", { "bash|./job.sh|secret", "sh|-e|./job.sh" } },
+	{ "sh", { "sh|-c|curl secret|arg", "/bin/sh|-ec|curl secret|arg" } },
+	{ "job.py", { "python3|-u|./job.py" } },
+	{ "json.tool", { "python3|-m|json.tool|job.json" } },
+	/* an inner dlock */
+	{ "job", { "dlock|run|inner|job|secret", "/usr/bin/dlock|--ttl|10s|run|--|inner|--|job" } },
+	{ "job", { "dlock|run|--wait|5m|-N|redis://:x@h|-vt|10s|-qt10s|inner|--label=x|--|nice|job" } },
+	{ "job", { "sudo|dlock|run|a|--|dlock|run|b|--|job", "dlock|run|-c|inner|PGPASSWORD=x nice job secret" } },
+	{ "job", { "dlock|run|inner|--shell|job secret" } },
+	{ "dlock", { "dlock|run|inner", "dlock|run|--wait", "dlock|status|inner|secret" } },
 };
+
+static const struct row lines[] = {
+	{ "job", { "job secret", " \t\n/bin/job 'secret'", "PGPASSWORD=x job secret", "dlock run inner -- job" } },
+	{ "job", { "A=b PGPASSWORD=x:@, sudo B=c nice -n 5 /bin/job" } },
+	{ "", { "PGPASSWORD='x y' job", "PGPASSWORD=\"x y z\" job", "PGPASSWORD=x\\ y job", "PGPASSWORD=x;job" } },
+	{ "", { "PGPASSWORD=$(cat secret) job", "'my job'", "job;other", "" } },
+	{ "sudo", { "sudo -p 'x y z' job" } },
+};
+
+static void
+check(const struct row *row, bool shell)
+{
+	char text[256], *argv[32], *rest, label[LABEL_MAX + 1];
+	size_t words;
+
+	for (size_t i = 0; row->command[i] != NULL; i++) {
+		(void)snprintf(text, sizeof(text), "%s", row->command[i]);
+		for (words = 0, rest = text; (argv[words] = strsep(&rest, shell ? "" : "|")) != NULL; words++)
+			;
+		cmd_run_label(argv, shell, label);
+		is_str(label, row->label, shell ? "-c '%s'" : "%s", row->command[i]);
+	}
+}
 
 TEST(labels)
 {
-	char text[256], *argv[32], *rest, label[LABEL_MAX + 1];
-	size_t i, words;
-
-	for (i = 0; i < COUNT(plain); i++) {
-		(void)snprintf(text, sizeof(text), "%s", plain[i][0]);
-		for (words = 0, rest = text; (argv[words] = strsep(&rest, "|")) != NULL; words++)
-			;
-		cmd_run_label(argv, false, label);
-		is_str(label, plain[i][1], "%s", plain[i][0]);
-	}
-	for (i = 0; i < COUNT(lines); i++) {
-		(void)snprintf(text, sizeof(text), "%s", lines[i][0]);
-		argv[0] = text;
-		argv[1] = NULL;
-		cmd_run_label(argv, true, label);
-		is_str(label, lines[i][1], "-c '%s'", lines[i][0]);
-	}
+	for (size_t i = 0; i < COUNT(plain); i++)
+		check(&plain[i], false);
+	for (size_t i = 0; i < COUNT(lines); i++)
+		check(&lines[i], true);
 }

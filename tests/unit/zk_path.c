@@ -78,33 +78,28 @@ TEST(other_paths)
 	ok(path_to_key("/c/0123456789abcde", 2, key, sizeof(key)), "the longest");
 }
 
-TEST(slots)
+/* What path_cut_slot() makes of a path. */
+static void
+check_cut(const char *text, int slot, const char *cut)
 {
-	static const struct {
-		const char *path;
-		int slot;
-		const char *cut;
-	} cases[] = {
-		{ "/c/gpu/leases/slot-1", 1, "/c/gpu/leases" },
-		{ "/c/a/b/leases/slot-64", 64, "/c/a/b/leases" },
-		{ "/c/gpu/leases", 0, "/c/gpu/leases" },
-		{ "/c/gpu/leases/slot-65", -1, "/c/gpu/leases/slot-65" },
-		{ "/c/gpu/leases/slot-0", -1, "/c/gpu/leases/slot-0" },
-		{ "/c/gpu/leases/slot-01", -1, "/c/gpu/leases/slot-01" },
-		{ "/c/gpu/leases/slot-4294967297", -1, "/c/gpu/leases/slot-4294967297" },
-		{ "/c/gpu/leases/slot-2x", -1, "/c/gpu/leases/slot-2x" },
-		{ "/c/gpu/slot-2", -1, "/c/gpu/slot-2" },
-		{ "/c/leases/slot-2", -1, "/c/leases/slot-2" },
-		{ "/c/leases", -1, "/c/leases" },
-		{ "/c/gpu/oldleases", -1, "/c/gpu/oldleases" },
-	};
 	char path[64];
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		(void)snprintf(path, sizeof(path), "%s", cases[i].path);
-		is_int(path_cut_slot(path, 2), cases[i].slot, "%s", cases[i].path);
-		is_str(path, cases[i].cut, "what is left of it");
-	}
+	(void)snprintf(path, sizeof(path), "%s", text);
+	is_int(path_cut_slot(path, 2), slot, "%s", text);
+	is_str(path, cut, "what is left of it");
+}
+
+TEST(slots)
+{
+	static const char *const others[] = { "/c/gpu/leases/slot-65", "/c/gpu/leases/slot-0", "/c/gpu/leases/slot-01",
+		"/c/gpu/leases/slot-4294967297", "/c/gpu/leases/slot-2x", "/c/gpu/slot-2", "/c/leases/slot-2",
+		"/c/leases", "/c/gpu/oldleases" };
+
+	check_cut("/c/gpu/leases/slot-1", 1, "/c/gpu/leases");
+	check_cut("/c/a/b/leases/slot-64", 64, "/c/a/b/leases");
+	check_cut("/c/gpu/leases", 0, "/c/gpu/leases");
+	for (size_t i = 0; i < COUNT(others); i++)
+		check_cut(others[i], -1, others[i]);
 }
 
 TEST(chroots)
