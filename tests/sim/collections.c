@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The hashes and lists of the store, and the code they share with sorted sets. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arena.h"
@@ -69,24 +66,29 @@ run_size(struct store *s, int argc, const struct arg *a)
 
 /* -- Hashes -------------------------------------------------------------------- */
 
+static void
+set_field(struct entry *e, struct arg name, struct arg value)
+{
+	struct item *item = entry_item(e, name);
+
+	if (item == NULL)
+		item = entry_insert(e, e->items, name);
+	item->value = value;
+}
+
 struct value *
 run_hset(struct store *s, int argc, const struct arg *a)
 {
 	struct entry *e;
-	struct item *item;
-	int added = 0;
+	int before;
 
 	if (argc % 2 != 0)
 		return value_error("ERR wrong number of arguments for 'hset' command");
 	e = entry_make(s, a[1], TYPE_HASH);
-	for (int i = 2; i < argc; i += 2) {
-		item = entry_item(e, a[i]);
-		added += item == NULL;
-		if (item == NULL)
-			item = entry_insert(e, e->items, a[i]);
-		item->value = arg_copy(a[i + 1]);
-	}
-	return value_integer(added);
+	before = e->items;
+	for (int i = 2; i < argc; i += 2)
+		set_field(e, a[i], arg_copy(a[i + 1]));
+	return value_integer(e->items - before);
 }
 
 static struct value *
@@ -119,22 +121,16 @@ struct value *
 run_hincrby(struct store *s, int argc, const struct arg *a)
 {
 	const struct item *old = entry_item(store_find(s, a[1]), a[2]);
-	struct item *item;
-	struct entry *e;
+	const struct value *sum;
 	int64_t n = 0, by;
-	char digits[24];
 
 	(void)argc;
 	if (!arg_number(a[3], &by))
 		return value_error("ERR value is not an integer or out of range");
 	if (old != NULL && !arg_number(old->value, &n))
 		return value_error("ERR hash value is not an integer");
-	e = entry_make(s, a[1], TYPE_HASH);
-	item = entry_item(e, a[2]);
-	if (item == NULL)
-		item = entry_insert(e, e->items, a[2]);
-	(void)snprintf(digits, sizeof(digits), "%" PRId64, n + by);
-	item->value = arg_copy((struct arg){ digits, strlen(digits) });
+	sum = value_digits(n + by);
+	set_field(entry_make(s, a[1], TYPE_HASH), a[2], (struct arg){ sum->text, sum->length });
 	return value_integer(n + by);
 }
 
@@ -225,7 +221,7 @@ run_lset(struct store *s, int argc, const struct arg *a)
 	if (i < 0 || i >= e->items)
 		return value_error("ERR index out of range");
 	e->item[i].name = arg_copy(a[3]);
-	return value_text(VALUE_STATUS, "OK", 2);
+	return value_ok();
 }
 
 /* Only with indices that are not negative, except -1 for the end. */
@@ -239,13 +235,13 @@ run_ltrim(struct store *s, int argc, const struct arg *a)
 	if (!arg_number(a[2], &from) || !arg_number(a[3], &to))
 		return value_error("ERR value is not an integer or out of range");
 	if (e == NULL)
-		return value_text(VALUE_STATUS, "OK", 2);
+		return value_ok();
 	while (to >= 0 && e->items > to + 1)
 		entry_take_out(e, e->items - 1);
 	for (; from > 0 && e->items > 0; from--)
 		entry_take_out(e, 0);
 	entry_drop_if_empty(s, a[1], e);
-	return value_text(VALUE_STATUS, "OK", 2);
+	return value_ok();
 }
 
 /* The caller handles the timeout. */

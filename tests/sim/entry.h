@@ -7,6 +7,7 @@
 struct value *value_of(enum value_kind);
 struct value *value_integer(int64_t);
 struct value *value_text(enum value_kind, const char *bytes, size_t length);
+struct value *value_digits(int64_t);
 struct value *value_error(const char *);
 struct value *value_ok(void);
 struct value *value_list(size_t items);

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
@@ -44,6 +43,12 @@ judge_breach(const char *rule, const char *format, ...)
 	world_say("BROKEN: %s: %s", rule, judge.breach->what);
 }
 
+static void
+raise_to(int64_t *us, int64_t least_us)
+{
+	*us = least_us > *us ? least_us : *us;
+}
+
 void
 judge_start(const struct plan *plan, struct breach *breach)
 {
@@ -54,27 +59,18 @@ judge_start(const struct plan *plan, struct breach *breach)
 	breach->rule = NULL;
 	judge.calm = plan_is_calm(plan);
 	judge.loses_data = plan_loses_data(plan);
-	for (int i = 0; i < plan->faults; i++) {
-		const int64_t end = event_now() + plan->fault[i].at_us + plan->fault[i].length_us;
-
-		judge.trouble_until_us = end > judge.trouble_until_us ? end : judge.trouble_until_us;
-	}
+	for (int i = 0; i < plan->faults; i++)
+		raise_to(&judge.trouble_until_us, event_now() + plan->fault[i].at_us + plan->fault[i].length_us);
 	judge_counts.schedules++;
 	judge_counts.faults += (unsigned long)plan->faults;
-}
-
-static void
-put_off(int64_t *since_us, int64_t until_us)
-{
-	*since_us = until_us > *since_us ? until_us : *since_us;
 }
 
 /* Until then nobody need get the lock. */
 static void
 put_off_all(struct judge_lock *lock, int64_t until_us)
 {
-	put_off(&lock->idle_since_us, until_us);
-	put_off(&lock->closed_since_us, until_us);
+	raise_to(&lock->idle_since_us, until_us);
+	raise_to(&lock->closed_since_us, until_us);
 }
 
 /* The maximum time until a waiter gets a free lock. */
@@ -161,8 +157,7 @@ judge_asked(int client, const struct turn *turn, enum status status, int slot, c
 	if (status == ST_OK && turn->replace) {
 		if (judge.calm && judge.waits_since_us[client] + CALM_IDLE_US < judge.newest_us)
 			judge_breach("the newest --replace wins", "client %d got the lock after a newer one", client);
-		if (judge.waits_since_us[client] > judge.newest_us)
-			judge.newest_us = judge.waits_since_us[client];
+		raise_to(&judge.newest_us, judge.waits_since_us[client]);
 	}
 	if ((status == ST_HELD && is_crowded_out(client, turn, why)) || !judge.calm || status == ST_OK ||
 	    (status == ST_HELD && (turn->wait_us >= 0 || turn->replace)))
@@ -265,7 +260,7 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
 	} else if (kept_until_us > 0) {
 		/* By the clocks of the servers, which may run faster. */
 		kept_until_us -= lease_drift_us(kept_until_us - event_now() + ttl_us);
-		lock->kept_until_us = kept_until_us > lock->kept_until_us ? kept_until_us : lock->kept_until_us;
+		raise_to(&lock->kept_until_us, kept_until_us);
 		/* Its end is not announced: a waiter retries when the lease that it saw has ended. */
 		put_off_all(lock, (kept_until_us > event_now() ? kept_until_us : event_now()) + seen_us);
 	} else if (!judge.loses_data && judge_nodes_held_by(judge.has[client], lease->token) > judge.plan->servers / 2)
@@ -307,7 +302,7 @@ judge_crashes(int client)
 	for (int i = 0; i < LOCKS && judge.phase[client] != AWAY; i++)
 		put_off_all(&judge.lock[i], event_now() + lease_us);
 	if (judge.phase[client] != AWAY && !judge.shared[client])
-		put_off(&judge.lock[0].closed_since_us, event_now() + ENTRY_US);
+		raise_to(&judge.lock[0].closed_since_us, event_now() + ENTRY_US);
 	judge.phase[client] = AWAY;
 }
 
@@ -347,24 +342,24 @@ check_waiters(void)
 
 	for (int i = 0; i < judge.plan->clients; i++) {
 		if (judge.phase[i] == HAVING)
-			put_off(&judge.lock[judge.has[i]].idle_since_us, event_now());
+			raise_to(&judge.lock[judge.has[i]].idle_since_us, event_now());
 		if (judge.phase[i] != AWAY && !judge.shared[i])
-			put_off(&judge.lock[0].closed_since_us, event_now());
+			raise_to(&judge.lock[0].closed_since_us, event_now());
 	}
 	for (int i = 0; i < judge.plan->clients; i++) {
 		if (judge.phase[i] != WAITING)
 			continue;
 		since = judge.shared[i] ? judge.lock[0].closed_since_us : idle_since(judge.slots[i]);
-		since = judge.waits_since_us[i] > since ? judge.waits_since_us[i] : since;
-		since = since > judge.trouble_until_us ? since : judge.trouble_until_us;
+		raise_to(&since, judge.waits_since_us[i]);
+		raise_to(&since, judge.trouble_until_us);
 		since += kernel_preempted_us(i) - judge.preempted_us[i]; /* a preempted process can't act */
 		if (event_now() - since > longest) {
 			longest = event_now() - since;
 			waiter = i;
 		}
 	}
-	if (judge.calm && longest > judge_counts.longest_idle_us)
-		judge_counts.longest_idle_us = longest;
+	if (judge.calm)
+		raise_to(&judge_counts.longest_idle_us, longest);
 	if (longest > patience())
 		judge_breach("no waiter sleeps while the lock is free",
 		    "client %d has been waiting for %.3f ms for a lock that is free, or shared as it asks", waiter,
@@ -388,6 +383,13 @@ rest(int64_t us)
 
 	while (event_next(until))
 		;
+}
+
+static void
+check_left(int server, const char *key)
+{
+	if (store_find_text(server_store(server), key) != NULL)
+		judge_breach("nothing is left", "all clients have ended, but node %d has %s", server, key);
 }
 
 /* The history is kept for 30 days, and is no longer than the clients want it. */
@@ -419,12 +421,8 @@ judge_end(void)
 	rest((judge.calm ? most : 4000 * MS) + SKEW_MS * MS);
 	for (int i = 0; i < judge.plan->servers; i++) {
 		for (int k = 0; k < LOCKS; k++) {
-			if (store_find_text(server_store(i), judge_names[k].key) != NULL)
-				judge_breach("nothing is left", "all clients have ended, but node %d has %s", i,
-				    judge_names[k].key);
-			if (store_find_text(server_store(i), judge_names[k].wake) != NULL)
-				judge_breach("nothing is left", "all clients have ended, but node %d has %s", i,
-				    judge_names[k].wake);
+			check_left(i, judge_names[k].key);
+			check_left(i, judge_names[k].wake);
 		}
 	}
 	rest(4 * HOUR_US);

@@ -45,27 +45,6 @@ judge_start_nodes(void)
 	memset(saves_handoff, 0, sizeof(saves_handoff));
 }
 
-/* The number of servers on which the token holds the lock and is not being handed over. */
-int
-judge_nodes_held_by(int lock, const char *token)
-{
-	const struct arg held = { token, strlen(token) };
-	const struct arg metadata = { judge_names[lock].metadata, strlen(judge_names[lock].metadata) };
-	const struct arg hget[3] = { { "HGET", 4 }, metadata, { "gone", 4 } };
-	const struct value *gone;
-	const struct entry *e;
-	int held_on = 0;
-
-	for (int i = 0; i < judge.plan->servers; i++) {
-		e = store_find_text(server_store(i), judge_names[lock].key);
-		if (e == NULL || e->string.length != held.length || memcmp(e->string.bytes, token, held.length) != 0)
-			continue;
-		gone = store_run(server_store(i), 3, hget);
-		held_on += gone->kind != VALUE_TEXT || strcmp(gone->text, token) != 0;
-	}
-	return held_on;
-}
-
 /* The score of a member; 0: there is none. */
 static double
 member_score(int server, const char *set, const char *name)
@@ -121,6 +100,21 @@ field_of(const struct entry *e, const char *name)
 	return "";
 }
 
+/* The number of servers on which the token holds the lock and is not being handed over. */
+int
+judge_nodes_held_by(int lock, const char *token)
+{
+	const struct entry *e;
+	int held_on = 0;
+
+	for (int i = 0; i < judge.plan->servers; i++) {
+		e = store_find_text(server_store(i), judge_names[lock].key);
+		held_on += e != NULL && strcmp(e->string.bytes, token) == 0 &&
+		    strcmp(field_of(store_find_text(server_store(i), judge_names[lock].metadata), "gone"), token) != 0;
+	}
+	return held_on;
+}
+
 int
 judge_nodes_asking(int lock, const char *hold)
 {
@@ -160,12 +154,6 @@ void
 judge_save_handoff(int server)
 {
 	saves_handoff[server] = true;
-}
-
-static bool
-is_key(const struct entry *e, const char *name)
-{
-	return e->key.length == strlen(name) && memcmp(e->key.bytes, name, e->key.length) == 0;
 }
 
 static void
@@ -262,11 +250,11 @@ check_one(int server, int number, int taker)
 			judge_breach("every key expires", "node %d has %s without an expiry", server, e->key.bytes);
 		if (e->expires_ms >= 0 && e->expires_ms < s->now_us / 1000)
 			continue;
-		if (is_key(e, names->key))
+		if (strcmp(e->key.bytes, names->key) == 0)
 			lock = e;
-		else if (is_key(e, names->metadata))
+		else if (strcmp(e->key.bytes, names->metadata) == 0)
 			metadata = e;
-		else if (is_key(e, names->wake) && e->items > 1)
+		else if (strcmp(e->key.bytes, names->wake) == 0 && e->items > 1)
 			judge_breach("one handoff token", "node %d has %d of them", server, e->items);
 	}
 	check_fence(server, now, metadata);

@@ -61,6 +61,13 @@ make_faults(struct plan *p)
 	}
 }
 
+/* The turns of all clients have numbers. */
+static struct turn *
+turn_of(struct plan *p, int number)
+{
+	return &p->turn[number / p->turns][number % p->turns];
+}
+
 static void
 make_turn(const struct plan *p, struct turn *t)
 {
@@ -110,10 +117,8 @@ make_slots(struct plan *p)
 	const bool differ = one_in(4);
 
 	p->slots = one_in(3) ? (int)roll(1, p->clients - 1) : 0;
-	for (int c = 0; c < p->clients; c++) {
-		for (int t = 0; t < p->turns; t++)
-			p->turn[c][t].slots = differ ? (int)roll(0, p->slots) : p->slots;
-	}
+	for (int i = 0; i < p->clients * p->turns; i++)
+		turn_of(p, i)->slots = differ ? (int)roll(0, p->slots) : p->slots;
 }
 
 /* In one schedule of four, with turns that differ. */
@@ -122,10 +127,8 @@ make_max_waiters(struct plan *p)
 {
 	const bool any = one_in(4);
 
-	for (int c = 0; c < p->clients; c++) {
-		for (int t = 0; t < p->turns; t++)
-			p->turn[c][t].max_waiters = any && one_in(2) ? (int)roll(1, p->clients - 1) : 0;
-	}
+	for (int i = 0; i < p->clients * p->turns; i++)
+		turn_of(p, i)->max_waiters = any && one_in(2) ? (int)roll(1, p->clients - 1) : 0;
 }
 
 /*
@@ -138,12 +141,10 @@ make_readers(struct plan *p)
 	const int most = one_in(2) ? 2 : 4; /* one turn in so many is a writer's */
 
 	p->shares = p->slots == 0 && one_in(2);
-	for (int c = 0; c < p->clients && p->shares; c++) {
-		for (int t = 0; t < p->turns; t++) {
-			p->turn[c][t].shared = !one_in(most);
-			if (p->turn[c][t].shared)
-				p->turn[c][t].broken = false; /* others use it, too */
-		}
+	for (int i = 0; i < p->clients * p->turns && p->shares; i++) {
+		turn_of(p, i)->shared = !one_in(most);
+		if (turn_of(p, i)->shared)
+			turn_of(p, i)->broken = false; /* others use it, too */
 	}
 	if (p->shares && one_in(4)) {
 		p->turn[0][0].shared = true;
@@ -158,11 +159,9 @@ make_requests(struct plan *p)
 {
 	const bool some = !p->shares && one_in(4);
 
-	for (int c = 0; c < p->clients; c++) {
-		for (int t = 0; t < p->turns; t++) {
-			p->turn[c][t].replace = some && one_in(2) && p->turn[c][t].slots == 0;
-			p->turn[c][t].asks = some && one_in(6);
-		}
+	for (int i = 0; i < p->clients * p->turns; i++) {
+		turn_of(p, i)->replace = some && one_in(2) && turn_of(p, i)->slots == 0;
+		turn_of(p, i)->asks = some && one_in(6);
 	}
 }
 
@@ -182,18 +181,14 @@ plan_make(struct plan *p, uint64_t seed)
 	p->guarded = p->servers > 1 ? !one_in(5) : one_in(3);
 	make_net(p);
 	make_clocks(p);
-	for (int c = 0; c < p->clients; c++) {
-		for (int t = 0; t < p->turns; t++)
-			make_turn(p, &p->turn[c][t]);
-	}
+	for (int i = 0; i < p->clients * p->turns; i++)
+		make_turn(p, turn_of(p, i));
 	make_faults(p);
 	/* Long enough for a first request, and for dlock to detect it (IDLE_US in server.c). */
 	p->net.idle_us = one_in(3) ? 110 * MS + 10 * plan_delay_us(p) + roll(0, one_in(2) ? 10 * MS : 900 * MS) : 0;
 	p->refuses = one_in(10);
-	for (int c = 0; c < p->clients; c++) {
-		for (int t = 0; t < p->turns; t++)
-			p->turn[c][t].broken = p->turn[c][t].nested && one_in(3);
-	}
+	for (int i = 0; i < p->clients * p->turns; i++)
+		turn_of(p, i)->broken = turn_of(p, i)->nested && one_in(3);
 	make_slots(p);
 	make_max_waiters(p);
 	make_readers(p);

@@ -2,7 +2,6 @@
 /* Scripts: EVAL as in Redis, with the same Lua. */
 #include "store.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -53,6 +53,15 @@ value_ok(void)
 }
 
 struct value *
+value_digits(int64_t n)
+{
+	char digits[24];
+
+	(void)snprintf(digits, sizeof(digits), "%" PRId64, n);
+	return value_text(VALUE_TEXT, digits, strlen(digits));
+}
+
+struct value *
 value_list(size_t items)
 {
 	struct value *v = value_of(VALUE_LIST);
@@ -274,23 +283,14 @@ run_pttl(struct store *s, int argc, const struct arg *a)
 }
 
 static struct value *
-number_text(int64_t n)
-{
-	char digits[24];
-
-	(void)snprintf(digits, sizeof(digits), "%" PRId64, n);
-	return value_text(VALUE_TEXT, digits, strlen(digits));
-}
-
-static struct value *
 run_time(struct store *s, int argc, const struct arg *a)
 {
 	struct value *v = value_list(2);
 
 	(void)argc;
 	(void)a;
-	v->item[0] = number_text(s->now_us / 1000000);
-	v->item[1] = number_text(s->now_us % 1000000);
+	v->item[0] = value_digits(s->now_us / 1000000);
+	v->item[1] = value_digits(s->now_us % 1000000);
 	return v;
 }
 

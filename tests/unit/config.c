@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/duration.h"
 #include "tap.h"
 
 static struct options o;
