@@ -43,8 +43,7 @@ TEST(same)
 }
 
 static const struct {
-	const char *line;
-	const char *label;
+	const char *line, *label;
 } labels[] = {
 	{ "label x", "x" },
 	{ "label \"\"", "" },

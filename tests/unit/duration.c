@@ -90,8 +90,7 @@ TEST(tables)
 
 static const struct {
 	const char *name;
-	int64_t ms;
-	int64_t most;
+	int64_t ms, most;
 } units[] = {
 	{ "d", D, 30000 },
 	{ "h", H, 5000 },

@@ -34,7 +34,7 @@ TEST(parsing)
 		"short 1 ran 0 - - - 5 0 7 1 1 xy", A " 99999999999999999999999 ran 0 - - - 5 0 7 1 1 xy",
 		A " 1 ran 0 - - - - 0 7 1 1 xy" };
 
-	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+	for (size_t i = 0; i < COUNT(malformed); i++)
 		add("", i, malformed[i]);
 	ok(h.formers == 0, "malformed entries are ignored");
 	add("", 0, A " 9000 ran -15 8000 9000 -15 5000 20 7 3 4 u@h l xwho@there:1");

@@ -233,26 +233,23 @@ TEST(blocks)
 /* -- Sentences ---------------------------------------------------------------- */
 
 static void
-say(size_t width)
+says(size_t width, const char *sentence, const char *name)
 {
+	static const char *const cells[] = { "deploy-production-eu-west-1", "ops@web-01.example.net:4711", "",
+		" for 9.2s", ", which is long", "" };
+
 	begin_bare(width);
 	layout.sentence = true;
 	layout.line_end = "";
-	add("deploy-production-eu-west-1");
-	add("ops@web-01.example.net:4711");
-	add("");
-	add(" for 9.2s");
-	add(", which is long");
-	add("");
+	for (size_t i = 0; i < COUNT(cells); i++)
+		add(cells[i]);
 	end();
+	is_str(printed, sentence, "%s", name);
 }
 
 TEST(sentences)
 {
-	say(0);
-	is_str(printed, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s, which is long", "a sentence");
-	say(63);
-	is_str(printed, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s", "less of it");
-	say(53);
-	is_str(printed, "deploy-pro..-eu-west-1ops@web-01..e.net:4711 for 9.2s", "shortened");
+	says(0, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s, which is long", "a sentence");
+	says(63, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s", "less of it");
+	says(53, "deploy-pro..-eu-west-1ops@web-01..e.net:4711 for 9.2s", "shortened");
 }

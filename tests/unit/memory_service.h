@@ -94,13 +94,10 @@ acquire(struct backend *backend, const struct acquire_args *args, struct lease *
 	memcpy(lease->token, store->token, sizeof(lease->token));
 	(void)snprintf(store->key, sizeof(store->key), "%s", args->key);
 	store->taken_us = clock_now_us();
-	memset(&store->holder, 0, sizeof(store->holder));
+	store->holder = (struct holder){ .state = LOCK_HELD, .fence = lease->fence, .holds = 1 };
 	memcpy(store->holder.token, store->token, sizeof(store->holder.token));
 	(void)snprintf(store->holder.owner, sizeof(store->holder.owner), "%s", args->owner);
 	(void)snprintf(store->holder.label, sizeof(store->holder.label), "%s", args->label);
-	store->holder.state = LOCK_HELD;
-	store->holder.fence = lease->fence;
-	store->holder.holds = 1;
 	return ST_OK;
 }
 

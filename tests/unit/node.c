@@ -71,7 +71,7 @@ completed(void *context, int node, const struct result *result)
 static struct password *shared; /* of the nodes that are opened */
 
 static struct node *
-open_node_at(const char *where, int replicas)
+open_node(const char *where, int replicas)
 {
 	const struct node_options options = { &loop, &quiet, 7, &unresponsive };
 	struct url url;
@@ -84,12 +84,6 @@ open_node_at(const char *where, int replicas)
 	url.node_timeout_us = PATIENCE_US;
 	first_got = last_got = 0;
 	return node_open(&url, &options);
-}
-
-static struct node *
-open_node(int replicas)
-{
-	return open_node_at(path, replicas);
 }
 
 static struct got d; /* the last one that was taken */
@@ -151,7 +145,7 @@ static void
 send_too_many(int replicas, int many)
 {
 	const int server = listen_at_path(8, path);
-	struct node *n = open_node(replicas);
+	struct node *n = open_node(path, replicas);
 	bool failed[201] = { false };
 	uintptr_t i;
 	int count = 0;
@@ -188,7 +182,7 @@ TEST(too_many)
 TEST(unwritten_wait)
 {
 	const int server = listen_at_path(8, path);
-	struct node *n = open_node(1);
+	struct node *n = open_node(path, 1);
 	const size_t size = 8000000;
 	char *large = malloc(size), text[100];
 	struct command r;
@@ -214,7 +208,7 @@ TEST(unwritten_wait)
 TEST(closed)
 {
 	const int server = listen_at_path(8, path);
-	struct node *n = open_node(0);
+	struct node *n = open_node(path, 0);
 	struct command r;
 	int client;
 
@@ -257,7 +251,7 @@ TEST(closed)
 TEST(gone)
 {
 	const int server = listen_at_path(8, path);
-	struct node *n = open_node(0);
+	struct node *n = open_node(path, 0);
 	char text[100];
 	int client;
 
@@ -281,7 +275,7 @@ move(bool followed)
 	char text[200];
 
 	(void)snprintf(text, sizeof(text), "redis+cluster://127.0.0.1:%d", port);
-	n = open_node_at(text, 0);
+	n = open_node(text, 0);
 	command_begin(&c, "BLPOP job");
 	c.key = "job";
 	c.needs_replicas = true;
@@ -326,7 +320,7 @@ TEST(idle)
 	struct node *n;
 
 	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", port);
-	n = open_node_at(where, 0);
+	n = open_node(where, 0);
 	send_word(n, 1, "PING");
 	client = await_client(server);
 	receive(client, where, sizeof(where), strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
@@ -345,7 +339,7 @@ TEST(idle)
 
 TEST(patient)
 {
-	struct node *n = open_node(0);
+	struct node *n = open_node(path, 0);
 	struct command r;
 	int server, client;
 
@@ -387,7 +381,7 @@ TEST(login_again)
 		each(write_file(file, "two\n"), "a file");
 		p = (struct password){ .file = file, .text = "one", .version = 1, .read_us = INT64_MAX };
 		shared = &p;
-		n = open_node(0);
+		n = open_node(path, 0);
 		shared = NULL;
 		command_begin(&c, "EVAL a 0 %c", '0');
 		send_command(n, 1, &c);

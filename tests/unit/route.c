@@ -41,7 +41,7 @@ TEST(demoted)
 		{ "+READONLY\r\n", false } };
 	struct reply *reply;
 
-	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+	for (size_t i = 0; i < COUNT(replies); i++) {
 		reply = read_reply(replies[i].text);
 		each(route_is_demoted(reply) == replies[i].demoted, "demoted: %s", replies[i].text);
 		reply_free(reply);
