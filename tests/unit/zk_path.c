@@ -30,6 +30,8 @@ TEST(paths)
 		{ "\xee\x80\x80", "/%EE%80%80" },
 		{ "\xf0\x9f\x98\x80", "/%F0%9F%98%80" },
 		{ "\xef\xbf\xbd", "/%EF%BF%BD" },
+		{ "\xef\xbf\xb0", "/%EF%BF%B0" },
+		{ "\xef\xbf\xaf", "/\xef\xbf\xaf" },
 		{ "zookeeper", "/zookeeper" },
 	};
 	char path[PATH_LOCK_SIZE];
