@@ -13,7 +13,8 @@ load ../lib/scripts
     returns 0 renew "$two.12345678"
     returns 1 renew "$inner"
     [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
-    renew "$inner"
+    # Its lease is never made shorter.
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$inner" 1000 1
     [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
     [[ " ${lines[4]} " =~ \ $inner\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
     [[ " ${lines[4]} " =~ \ $one\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
