@@ -146,7 +146,7 @@ said() { cat bg.*.err | grep -c -- "$1"; }
 }
 
 @test "a slot that is kept after its command wakes nobody who waits for another one" {
-    start_holding "$key" --slots 2 --min-hold 1m 'while [ ! -e stop ]; do sleep 0.05; done'
+    start_holding "$key" --slots 2 --min-hold 3m 'while [ ! -e stop ]; do sleep 0.05; done'
     local holder=$bg
     take_slot 2
     queue_for 2 2
@@ -156,6 +156,9 @@ said() { cat bg.*.err | grep -c -- "$1"; }
     dlock release "$name" "$token"
     for bg in "${waiter[@]}"; do finishes 0 "$bg"; done
     served_are 1 2
+    # Where all slots are kept for longer than the wait, nobody waits.
+    works run --slots 2 --min-hold 3m "$key" -- true
+    within "$at_once" refuses 75 'kept until' run --slots 2 --wait 20s "$key" -- true
 }
 
 @test "a wait that a signal ends leaves nothing" {
