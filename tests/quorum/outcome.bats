@@ -106,6 +106,16 @@ load ../lib/quorum
     is_free "{$key}:dlock:history" n4
 }
 
+@test "the rollbacks of several attempts are sent until each is done" {
+    # The first attempt is granted, but its reply is lost, and so are the rollback and the attempts that follow.
+    proxy_start p1 n1 cut@1 before@{2..20}
+    for i in 2 3; do rcli "n$i" set "$key" foreign px 60000; done
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" start run --ttl 60s --wait 60s "$key" -- true
+    rolled_back "$key" n1
+    kill "$bg"
+    finishes 143
+}
+
 @test "refused by a majority: 77, and nothing is left on the others" {
     for i in 1 2 3; do redis_start "locked$i" --requirepass secret; done
     DLOCK_NODES="$(node locked1) $(node locked2) $(node locked3) $(node n4) $(node n5)"
