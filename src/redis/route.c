@@ -278,13 +278,9 @@ ask_source(struct route *r, bool with_login)
 static void
 try_next_source(struct route *r, const struct failure *why, bool answered)
 {
-	const bool denied = r->failure.kind == DENIED;
-
 	if (answered || !r->answered) {
 		r->failure = *why;
 		r->answered = answered;
-		if (denied)
-			r->failure.kind = DENIED;
 	}
 	skip_source(r);
 	end_discovery(r);
@@ -314,8 +310,6 @@ source_answered(struct task *task)
 	struct failure why = { .kind = FAILED };
 
 	result->reply = NULL;
-	if (wants_login)
-		why.kind = DENIED;
 	if (wants_login && has_other_password(r, &r->source.server)) {
 		end_discovery(r);
 		r->owner.changed(r->owner.context, true);
