@@ -156,7 +156,12 @@ all_of() {
     dlock run "$key-1" -- true
     try run "$key-2" -- false
     restart_empty n1
-    rcli n2 lpush "{$key-1}:dlock:history" "$OTHER_TOKEN - open - - - - $(date +%s)000 0 9000000000000000 5 5 me@here:1label" >/dev/null
+    local i=0 end now
+    now=$(date +%s)000
+    for end in '- open' "$now expired"; do
+        rcli n2 lpush "{$key-$((++i))}:dlock:history" \
+            "$OTHER_TOKEN $end - - - - $now 0 9000000000000000 5 5 me@here:1label" >/dev/null
+    done
     [ "$(all_of '[.key, .state, .last.child.exit] | join(",")' "$key*")" = "$key-1,free,0 $key-2,free,1" ]
     redis_stop n2
     [ "$(all_of '[.key, .state, .last.child.exit] | join(",")' "$key*")" = "$key-1,free,0 $key-2,free,1" ]
