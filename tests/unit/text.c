@@ -344,11 +344,12 @@ static const struct {
 	{ "glued" TOKEN "on", "glued*on" },
 	{ "another-word-of-22-let", "another-word-of-22-let" },
 	{ "a\\b\n", "a\\\\b\\n" },
+	{ "an \xc3\xa4nigma", "an *" },
 };
 
 TEST(quoting)
 {
-	static const char *const passwords[] = { "secret", "secretive", "s\\p", "" };
+	static const char *const passwords[] = { "secret", "secretive", "s\\p", "\xc3\xa4nigma", "" };
 	char text[64], word[8], padded[100];
 
 	for (size_t i = 0; i < COUNT(passwords); i++)
