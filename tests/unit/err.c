@@ -35,3 +35,13 @@ TEST(err)
 	ok(err_lack(ENFILE) != NULL && err_lack(ENOBUFS) != NULL, "so are these");
 	ok(err_lack(EMFILE) != NULL && err_lack(ECONNREFUSED) == NULL, "EMFILE is one, ECONNREFUSED is not");
 }
+
+/* What an earlier failure said does not stay. */
+TEST(failure)
+{
+	struct failure f = { .kind = DENIED, .login = true, .connected = true, .closed = true, .sent = true };
+
+	failure_set(&f, FAILED, "%s", "why");
+	ok(f.kind == FAILED && !f.login && !f.connected && !f.closed && !f.sent, "nothing but what is said now");
+	is_str(f.reason.text, "why", "the reason");
+}
