@@ -252,3 +252,14 @@ TEST(random)
 	}
 	each_ok("random nodes, against a plain definition");
 }
+
+TEST(breaks)
+{
+	static const struct broken said[] = { { 5, "b", "" }, { 7, "a", "" }, { 3, "c", "" }, { 0, "", "" },
+		{ 4, "d", "" } };
+	struct record r = { .nodes = 5 };
+
+	for (size_t i = 0; i < COUNT(said); i++)
+		record_note_break(&r, &said[i]);
+	is_str(r.broken.token, "c", "the last break that a node knows of");
+}
