@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 
 #include "base/clock.h"
 #include "net/channel.h"
@@ -240,6 +241,7 @@ TEST(channel_again)
 	struct channel c;
 	int listener = listen_at_path(8, local.path), server;
 
+	(void)signal(SIGPIPE, SIG_IGN);
 	channel_init(&c, &loop, &words, ready, NULL);
 	(void)channel_send(&c, "old", 3);
 	channel_fail(&c, FAILED, "of the old one");
@@ -258,8 +260,16 @@ TEST(channel_again)
 	(void)close(server);
 	channel_open(&c, &local);
 	(void)close(accept(listener, NULL, NULL));
+	(void)channel_send(&c, "cut", 3); /* fails */
 	(void)channel_read(&c, got, sizeof(got));
 	is_str(c.failure.reason.text, "the server closed the connection without an answer", "an answer before is none");
+	channel_close(&c);
+	(void)channel_send(&c, "next", 4);
+	channel_open(&c, &local);
+	channel_go_on(&c, 0);
+	server = accept(listener, NULL, NULL);
+	is_int(recv(server, got, sizeof(got), MSG_DONTWAIT), 4, "nor is a write before one that failed");
+	(void)close(server);
 	channel_end(&c);
 	(void)close(listener);
 	(void)unlink(local.path);
