@@ -99,6 +99,31 @@ TEST(thread)
 	ok(strncmp(err.text, "--keep: there is no process ", 28) == 0 || on_valgrind(), "the message: %s", err.text);
 }
 
+/* A pipe that is full, for its reader hangs. */
+TEST(full_pipe)
+{
+	static const char bytes[4096];
+	const int own = dup(STDERR_FILENO);
+	struct process process;
+	struct err err;
+	int ends[2];
+
+	ok(process_open(&process, getpid(), &err) == ST_OK && pipe2(ends, O_NONBLOCK) == 0 &&
+		dup2(ends[1], STDERR_FILENO) >= 0,
+	    "a pipe");
+	while (write(ends[1], bytes, sizeof(bytes)) > 0)
+		;
+	(void)fcntl(ends[1], F_SETFL, 0); /* now a write would wait */
+	(void)alarm(60);
+	process_say(&process, "said");
+	(void)dup2(own, STDERR_FILENO);
+	ok(alarm(0) > 0, "it is not waited for");
+	process_close(&process);
+	(void)close(own);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
+
 TEST(standard_error)
 {
 	const int own = dup(STDERR_FILENO);
