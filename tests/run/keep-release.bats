@@ -17,7 +17,7 @@ load ../lib/keep
     succeeds
 }
 
-@test "another user who knows the token cannot end the keeper" {
+@test "neither one who knows a part of the token nor another user who knows it can end the keeper" {
     [ "$(id -u)" -eq 0 ] || must_run "only root can be another user"
     script_goes '"$DLOCK" acquire --keep $$ "$key" >token' ': >going' "$lives_on"
     # What a release says to it.
@@ -27,15 +27,16 @@ token = sys.argv[1]
 digest = 2166136261
 for byte in token.encode():
     digest = (digest ^ byte) * 16777619 % 2 ** 32
-os.setuid(65534)
-with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
-    keeper.connect(f"\0dlock-keeper/{digest:08x}")
-    try:
-        keeper.send(token.encode())
-        if keeper.recv(1):  # else it hangs up
-            sys.exit("it pauses, and the next word would end it")
-    except OSError:
-        pass
+for said, user in (token[:-1], 0), (token + "A", 0), (token, 65534):
+    os.setuid(user)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
+        keeper.connect(f"\0dlock-keeper/{digest:08x}")
+        try:
+            keeper.send(said.encode())
+            if keeper.recv(1):  # else it hangs up
+                sys.exit("it pauses, and the next word would end it")
+        except OSError:
+            pass
 EOF
     [ -n "$(keepers)" ] || fail "it has ended"
     is_held "$key"
