@@ -15,7 +15,7 @@ import signal
 import struct
 import time
 
-from zkwire import NAMES, XID_AUTH, XID_EVENT, XID_PING, frame, mode, pack_text, take_text
+from zkwire import NAMES, XID_EVENT, XID_PING, frame, mode, pack_text, take_text
 
 READ, WRITE, CREATE, DELETE, ALL = 1, 2, 4, 8, 31
 UNIMPLEMENTED, NO_NODE, NO_AUTH, BAD_VERSION, NO_CHILDREN = -6, -101, -102, -103, -108
@@ -76,7 +76,7 @@ class Link:
         if not self.server.serves():
             return
         body = await self.reader.readexactly(struct.unpack(">i", head)[0])
-        if not self.connect(body):
+        if not await self.connect(body):
             return
         while True:
             body = await self.reader.readexactly(struct.unpack(">i", await self.reader.readexactly(4))[0])
@@ -87,28 +87,31 @@ class Link:
             xid, op = struct.unpack_from(">ii", body)
             if xid != XID_PING and self.session.link is self:
                 self.session.touch()
-            self.answer(xid, NAMES.get(op, ""), body[8:])
+            await self.answer(xid, NAMES.get(op, ""), body[8:])
             if NAMES.get(op) == "closeSession":
                 return
 
-    def connect(self, body):
+    async def connect(self, body):
         _, _, length, number = struct.unpack_from(">iqiq", body)
         session = self.tree.sessions.get(number)
         if number == 0:
             session = self.tree.new_session()
         if session is None or (number != 0 and session.password != body[28:44]):
-            self.writer.write(frame(struct.pack(">iiq", 0, 0, 0), pack_text(bytes(16)), b"\0"))
+            await self.send("connect", 0, session_reply(0, 0, bytes(16)))
             return False
         old, session.link, self.session = session.link, self, session
         if old and old.server is self.server:
             old.writer.close()
         session.length = min(max(length, 2 * self.tree.tick_ms), 60 * self.tree.tick_ms)
         session.touch()
-        self.writer.write(frame(struct.pack(">iiq", 0, session.length, session.number), pack_text(session.password),
-                                b"\0"))
+        await self.send("connect", 0, session_reply(session.length, session.number, session.password))
         return True
 
-    def answer(self, xid, kind, body):
+    async def send(self, _kind, _xid, reply):
+        """The reply to a request of this kind."""
+        self.writer.write(reply)
+
+    async def answer(self, xid, kind, body):
         code, reply, events = 0, b"", []
         if kind in WRITES and self.session.link is not self:
             raise ConnectionError("the session has moved")
@@ -117,11 +120,15 @@ class Link:
         except Refused as refusal:
             code = refusal.code
         self.tree.tell(events)  # before the reply, as ZooKeeper does
-        self.writer.write(frame(struct.pack(">iqi", xid, self.tree.zxid, code), reply))
+        await self.send(kind, xid, frame(struct.pack(">iqi", xid, self.tree.zxid, code), reply))
 
     def allowed(self, node, rights):
         if not any(given & rights and (scheme, who) in self.users for given, scheme, who in node.acl):
             raise Refused(NO_AUTH)
+
+
+def session_reply(length, number, password):
+    return frame(struct.pack(">iiq", 0, length, number), pack_text(password), b"\0")
 
 
 def parent_of(path):
@@ -130,6 +137,8 @@ def parent_of(path):
 
 class Ensemble:
     """In the place of that of ensemble.py."""
+
+    link = Link
 
     def __init__(self, network, tick_ms=500):
         self.network, self.tick_ms, self.options = network, tick_ms, []
@@ -373,12 +382,13 @@ class Server:
         return b"Zookeeper version: 3.8.0-0, built on now\nMode: " + role + b"\n"
 
     async def serve(self, reader, writer):
-        link = Link(self, reader, writer)
+        link = self.ensemble.link(self, reader, writer)
         self.ensemble.links.add(link)
         try:
             if not self.dead:
                 await link.converse()
         except (OSError, asyncio.IncompleteReadError):
             pass
-        self.ensemble.links.discard(link)
-        writer.close()
+        finally:
+            self.ensemble.links.discard(link)
+            writer.close()

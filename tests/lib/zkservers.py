@@ -1,136 +1,84 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Servers that speak ZooKeeper's protocol, and lie.
+"""A server of zkfake.py that lies.
 
     zkservers.py DIR
 
-Listens on a free port of 127.0.0.1, which is written to DIR/port, and prints "READY".  What it does wrong is in DIR/lie,
-and is read again for each request; without that file it is a ZooKeeper of one client with one lock, which grants all.
-A lie is KIND=NAME: the answer to KIND (an operation in zkwire.py, or "connect") is that one of LIES below.
+Its port is written to DIR/port; then "READY" is printed.  What it does wrong is in DIR/lie, and is read again for each
+request; without that file it does nothing wrong, but that sessions never expire.  A lie is KIND=NAME: the answer to KIND
+(an operation in zkwire.py, or "connect") is that one of LIES below.
+
+    zkservers.py --lies    the names of all
 """
 
-import os
+import asyncio
+import functools
+import inspect
 import random
+import signal
 import socket
 import struct
 import sys
-import time
 
-from servers import exactly, serve, write_port
-from zkwire import NAMES, XID_EVENT, XID_PING, frame, pack_text, take_text
+import zkfake
+import zkproxy
+from ensemble import write_ports
+from zkwire import XID_EVENT, XID_PING, frame, pack_text, take_text
 
-SESSION = 0x1234567890abcdef
-ZXID = 0x500000001
 LONG_LEASE = b"dlock 1\nttl_ms 999999999999999999\nsince_ms 999999999999999999\nkept min-hold\n"
 OK_END = struct.pack(">i?i", -1, True, -1)
+STAT_SIZE = 68
 
 
-def stat(czxid=ZXID, owner=SESSION, version=0, length=10, children=0, time_ms=1):
-    return struct.pack(">qqqqiiiqiiq", czxid, czxid, time_ms, time_ms, version, 0, 0, owner, length, children, czxid)
+def stat(data=b"0123456789", czxid=1, owner=0, time_ms=1):
+    node = zkfake.Node(data, [], czxid, owner)
+    node.ctime = node.mtime = time_ms
+    return node.stat()
 
 
-def texts(count, *words):
-    return struct.pack(">i", count) + b"".join(pack_text(word) for word in words)
+class Liar(zkfake.Link):
+    def __init__(self, folder, *ends):
+        super().__init__(*ends)
+        self.folder, self.held, self.body = folder, b"", b""
 
-
-class Conversation:
-    """One connection; the names that its client has made."""
-
-    def __init__(self, conn, folder):
-        self.conn, self.folder = conn, folder
-        self.names, self.data, self.number = [], b"{}", 0
-        self.held = b""
+    async def answer(self, xid, kind, body):
+        self.body = body
+        await super().answer(xid, kind, body)
 
     def lie(self, kind):
         try:
-            with open(os.path.join(self.folder, "lie"), encoding="ascii") as file:
-                words = file.read().split()
-        except OSError:
+            with open(f"{self.folder}/lie", encoding="ascii") as file:
+                name = dict(word.split("=") for word in file.read().split()).get(kind)
+        except FileNotFoundError:
             return None
-        for word in words:
-            for_kind, _, name = word.partition("=")
-            if for_kind in (kind, "any"):
-                return LIES[name]
-        return None
+        return LIES[name] if name else None
 
-    def request(self):
-        head = exactly(self.conn, 4)
-        if head == b"srvr":
-            self.conn.sendall(b"This ZooKeeper instance is not currently serving requests\n")
-            raise OSError
-        return exactly(self.conn, struct.unpack(">i", head)[0])
-
-    def converse(self):
-        request = self.request()
-        length, = struct.unpack_from(">i", request, 12)
-        good = frame(struct.pack(">iiq", 0, length, SESSION), pack_text(b"p" * 16), b"\0")
-        self.answer("connect", 0, good)
-        while True:
-            request = self.request()
-            xid, op = struct.unpack_from(">ii", request)
-            kind = NAMES.get(op, str(op))
-            self.answer(kind, xid, self.good(kind, xid, request[8:]))
-            if kind == "closeSession":
-                return
-
-    def answer(self, kind, xid, good):
-        lie = self.lie(kind)
+    async def send(self, kind, xid, good):
         held, self.held = self.held, b""
-        self.conn.sendall(held + (lie(self, xid, good) if lie else good))
+        lie = self.lie(kind)
+        if self.session:
+            self.session.deadline = float("inf")
+        reply = lie(self, xid, good) if lie else good
+        self.writer.write(held + (await reply if inspect.isawaitable(reply) else reply))
 
     def reply(self, xid, body=b"", code=0):
-        return frame(struct.pack(">iqi", xid, ZXID, code), body)
-
-    def good(self, kind, xid, body):
-        if kind == "multi":
-            return self.reply(xid, self.multi(body))
-        if kind == "getChildren2":
-            return self.reply(xid, texts(len(self.names), *self.names) + stat(children=len(self.names)))
-        if kind == "getData":
-            return self.reply(xid, pack_text(self.data) + stat())
-        if kind in ("exists", "setData"):
-            return self.reply(xid, stat())
-        if kind in ("createContainer", "create", "create2"):
-            path, _ = take_text(body, 0)
-            return self.reply(xid, pack_text(path) + (b"" if kind == "create" else stat()))
-        return self.reply(xid)
-
-    def multi(self, body):
-        results, at = b"", 0
-        while True:
-            op, done, _ = struct.unpack_from(">i?i", body, at)
-            at += 9
-            if done or op == -1:
-                return results + OK_END
-            path, at = take_text(body, at)
-            if NAMES.get(op, "").startswith("create"):
-                self.data, at = take_text(body, at)
-                for _ in range(struct.unpack_from(">i", body, at)[0]):
-                    _, beyond = take_text(body, at + 8)
-                    _, at = take_text(body, beyond)
-                    at -= 4
-                at += 8
-                path += b"%010d" % self.number
-                self.number += 1
-                self.names.append(path.rpartition(b"/")[2])
-                results += struct.pack(">i?i", op, False, 0) + pack_text(path)
-            else:
-                at += 4
-                results += struct.pack(">i?i", op, False, 0)
+        return frame(struct.pack(">iqi", xid, self.tree.zxid, code), body)
 
 
 # -- Lies: each makes of a good answer what is sent instead -----------------------
 
 
 def endless(make):
-    def lie(talk, xid, _good):
+    async def lie(talk, xid, _good):
         while True:
-            talk.conn.sendall(make(talk, xid))
+            talk.writer.write(make(talk, xid))
+            await talk.writer.drain()
     return lie
 
 
-def nothing(_talk, _xid, _good):
-    time.sleep(3600)
+async def nothing(talk, _xid, _good):
+    await talk.reader.read()
+    return b""
 
 
 def with_the_next(talk, _xid, good):
@@ -139,23 +87,23 @@ def with_the_next(talk, _xid, good):
 
 
 def reset(talk, _xid, _good):
-    talk.conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    talk.conn.close()
+    talk.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    talk.writer.close()
     return b""
 
 
 def once_refused(talk, xid, _good):
     """As enforce.auth does, for the first request: the error, and the end of the connection."""
-    talk.conn.sendall(talk.reply(xid, b"", -124))
-    talk.conn.close()
+    talk.writer.write(talk.reply(xid, b"", -124))
+    talk.writer.close()
     return b""
 
 
-def in_parts(talk, _xid, good):
+async def in_parts(talk, xid, good):
     for byte in good[:-1]:
-        talk.conn.sendall(bytes([byte]))
-        time.sleep(0.02)
-    time.sleep(3600)
+        talk.writer.write(bytes([byte]))
+        await asyncio.sleep(0.02)
+    return await nothing(talk, xid, good)
 
 
 def at_random(talk, xid, good):
@@ -175,20 +123,40 @@ def with_body(body):
     return lambda talk, xid, good: talk.reply(xid, body)
 
 
-def session(length=6000, number=SESSION, password=pack_text(b"p" * 16), version=0, end=b"\0"):
-    return lambda talk, xid, good: frame(struct.pack(">iiq", version, length, number), password, end)
+def session(length=6000, number=None, password=None):
+    def lie(talk, _xid, good):
+        given, = struct.unpack_from(">q", good, 12)
+        return frame(struct.pack(">iiq", 0, length, given if number is None else number), password or good[20:-1], b"\0")
+    return lie
 
 
-def entry(name):
-    """A list with our names and one more."""
-    return lambda talk, xid, good: talk.reply(xid, texts(len(talk.names) + 1, *talk.names, name) + stat(children=9))
+def entry(name, owner=None):
+    """The list with one name more; its node is only there if it is said whose it is."""
+    def lie(talk, xid, good):
+        if owner:
+            path = take_text(talk.body.ljust(4, b"\0"), 0)[0] + b"/" + name
+            talk.tree.nodes[path] = zkfake.Node(b"{}", zkfake.OPEN, 1, owner)
+        count, = struct.unpack(">i", good[20:24].rjust(4, b"\0"))
+        return talk.reply(xid, struct.pack(">I", count + 1) + good[24:-STAT_SIZE] + pack_text(name) + good[-STAT_SIZE:])
+    return lie
+
+
+def with_stat(data=None, **values):
+    """Of a node that is the client's."""
+    text = b"" if data is None else pack_text(data)
+    return lambda talk, xid, good: talk.reply(xid, text + stat(**{"owner": talk.session.number, **values}))
+
+
+def result(op, code=0):
+    return struct.pack(">i?i", op, False, code)
+
 
 
 LIES = {
     # frames
     "nothing": nothing,
     "parts": in_parts,
-    "close": lambda talk, xid, good: talk.conn.close() or b"",
+    "close": lambda talk, xid, good: talk.writer.close() or b"",
     "reset": reset,
     "negative": with_length(-5),
     "huge": with_length(2147483647),
@@ -227,29 +195,29 @@ LIES = {
     "negative-text": with_body(struct.pack(">ii", 1, -7) + stat()),
     "nobody": with_body(struct.pack(">i", 0) + stat()),
     "stranger": entry(b"_c_\x1b[2J\xff\n-lock-0000000000"),
+    "strange-holder": entry(b"_c_\x1b[2J\xff\n-lock-0000000000", 5),
+    "far-holder": entry(b"x--2147483648", 5),
     "long-name": entry(b"n" * 100000 + b"-0000000000"),
     "far-number": entry(b"x--2147483648"),
     "digits": entry(b"0" * 300),
     "no-name": entry(b""),
     "path": entry(b"../../x-0000000000"),
     "short-stat": lambda talk, xid, good: talk.reply(xid, stat()[:40]),
-    "no-fence": lambda talk, xid, good: talk.reply(xid, stat(czxid=0)),
-    "negative-fence": lambda talk, xid, good: talk.reply(xid, stat(czxid=-1)),
-    "far-fence": lambda talk, xid, good: talk.reply(xid, stat(czxid=(1 << 63) - 1)),
-    "first-time": lambda talk, xid, good: talk.reply(xid, pack_text(LONG_LEASE) + stat(time_ms=-(1 << 63))),
-    "last-time": lambda talk, xid, good: talk.reply(xid, pack_text(LONG_LEASE) + stat(time_ms=(1 << 63) - 1)),
-    "not-ours": lambda talk, xid, good: talk.reply(xid, stat(owner=5)),
-    "long-data": lambda talk, xid, good: talk.reply(xid, pack_text(b"[" * 2000000) + stat()),
-    "bad-data": lambda talk, xid, good: talk.reply(
-        xid, pack_text(b"dlock 1\nowner \x1b[2J%1B\xff\nlabel %0A\nttl_ms 5\nhold \x01\n") + stat()),
-    "many-holds": lambda talk, xid, good: talk.reply(
-        xid, pack_text(b"dlock 1\nhold first\n" + b"".join(b"hold %d\n" % n for n in range(63))) + stat()),
+    "no-fence": with_stat(czxid=0),
+    "negative-fence": with_stat(czxid=-1),
+    "far-fence": with_stat(czxid=(1 << 63) - 1),
+    "first-time": with_stat(LONG_LEASE, time_ms=-(1 << 63)),
+    "last-time": with_stat(LONG_LEASE, time_ms=(1 << 63) - 1),
+    "not-ours": with_stat(owner=5),
+    "long-data": with_stat(b"[" * 2000000),
+    "bad-data": with_stat(b"dlock 1\nowner \x1b[2J%1B\xff\nlabel %0A\nttl_ms 5\nhold \x01\n"),
+    "many-holds": with_stat(b"dlock 1\nhold first\n" + b"".join(b"hold %d\n" % n for n in range(63))),
     "no-results": with_body(OK_END),
-    "many-results": with_body((struct.pack(">i?i", 1, False, 0) + pack_text(b"/x0000000001")) * 500 + OK_END),
-    "no-end": with_body(struct.pack(">i?i", 1, False, 0) + pack_text(b"/x0000000001")),
-    "other-results": with_body((struct.pack(">i?i", 13, False, 0)) * 3 + OK_END),
-    "other-path": with_body((struct.pack(">i?i", 1, False, 0) + pack_text(b"\x1b/no number")) * 3 + OK_END),
-    "failed-results": with_body((struct.pack(">i?ii", -1, False, -2, -2)) * 3 + OK_END),
+    "many-results": with_body((result(1) + pack_text(b"/x0000000001")) * 500 + OK_END),
+    "no-end": with_body(result(1) + pack_text(b"/x0000000001")),
+    "other-results": with_body(result(13) * 3 + OK_END),
+    "other-path": with_body((result(1) + pack_text(b"\x1b/no number")) * 3 + OK_END),
+    "failed-results": with_body((result(-1, -2) + struct.pack(">i", -2)) * 3 + OK_END),
 }
 
 
@@ -258,10 +226,12 @@ def main():
     if folder == "--lies":
         print(*LIES, sep="\n")
         return
-    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-    write_port(os.path.join(folder, "port"), listener)
+    ensemble = zkfake.Ensemble(zkproxy.Network())
+    ensemble.link = functools.partial(Liar, folder)
+    ensemble.start()
+    write_ports(f"{folder}/port", ensemble.ports()[:1])
     print("READY", flush=True)
-    serve(listener, lambda conn: Conversation(conn, folder).converse())
+    signal.pause()
 
 
 if __name__ == "__main__":
