@@ -5,14 +5,7 @@
 
 load ../lib/quorum
 
-setup_file() {
-    redis_start a
-    nodes_start 5
-}
-setup() {
-    test_begin
-    nodes_restore
-}
+redis_servers=a
 
 me="$(id -un)@$(uname -n)"
 

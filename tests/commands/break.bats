@@ -5,14 +5,7 @@
 
 load ../lib/quorum
 
-setup_file() {
-    redis_start a
-    nodes_start 5
-}
-setup() {
-    test_begin
-    nodes_restore
-}
+redis_servers=a
 
 redisson=5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57
 

@@ -5,7 +5,7 @@
 
 load ../lib/redis
 
-setup_file() { redis_start_tcp a; }
+redis_servers='' tcp_servers=a
 
 @test "--config sets defaults, one long option per line" {
     printf '%s\n' '# a comment' '' 'ttl 20s' '   # another' 'label two words' 'json' >config

@@ -5,16 +5,7 @@
 
 load ../lib/fences
 
-setup_file() {
-    redis_start a
-    nodes_start 3
-    clock_build
-}
-
-setup() {
-    test_begin
-    nodes_restore
-}
+redis_servers=a node_count=3
 
 # outcomes: those in the JSON on standard input, with the exit status or the signal.
 outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entries[0].key) \(to_entries[0].value)" end)'; }

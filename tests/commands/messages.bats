@@ -5,10 +5,7 @@
 
 load ../lib/redis
 
-setup_file() {
-    redis_start a
-    redis_start b
-}
+redis_servers='a b'
 
 @test "an unknown command: the message suggests the one that is meant" {
     for words in 'unlock release' 'list status' 'ls status' 'lock acquire'; do

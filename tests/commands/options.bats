@@ -6,7 +6,7 @@
 
 load ../lib/redis
 
-setup_file() { redis_start_tcp a; }
+redis_servers='' tcp_servers=a
 
 # Which durations are valid is in tests/unit/duration.c, for which option in tests/unit/option.c.
 @test "durations: what is given is the lease; what is not one is refused and named, and nothing is done" {

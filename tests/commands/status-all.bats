@@ -7,15 +7,10 @@
 load ../lib/services
 load ../lib/quorum
 
+redis_servers=a node_count=3
 setup_file() {
-    redis_start a
-    nodes_start 3
+    start_servers
     cluster_start c 3 0
-}
-
-setup() {
-    test_begin
-    nodes_restore
 }
 
 # five_jobs: one that succeeded, one that failed, one that crashed, one that runs after a success, one without a history.

@@ -7,7 +7,7 @@
 load ../lib/redis
 load ../inject/inject
 
-setup_file() { inject_begin; }
+redis_servers='b c d e' tcp_servers=a
 
 @test "acquire: whatever fails, the result is correct and nothing is left behind" {
     every_fault --step 4 acquire acquire-five config

@@ -7,11 +7,6 @@
 load ../lib/redis
 load ../lib/sim
 
-setup() {
-    test_begin
-    has_simulation
-}
-
 @test "three thousand schedules keep the rules" {
     keeps_rules 1-3000
 }

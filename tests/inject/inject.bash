@@ -2,20 +2,10 @@
 # shellcheck shell=bash disable=SC2154
 #
 # Faults of the host: each call that dlock makes fails in turn; see inject.py.
-#
-#   setup_file()    { inject_begin; }
-#   teardown_file() { redis_stop_all; }
-#   setup()         { test_begin; }
-#   teardown()      { test_end; }
+# A file sets redis_servers='b c d e' tcp_servers=a.
 
 : "${INJECT:=$(dirname "$DLOCK")/tests/inject/inject.so}"
 export INJECT
-
-inject_begin() {
-    local i
-    redis_start_tcp a
-    for i in b c d e; do redis_start "$i"; done
-}
 
 # The sanitizers' own allocator, fork and threads stand in the place of libc's, call the system for their own ends, and
 # die where that fails: nothing would be learnt about dlock.  What gcov does for itself is left alone, see

@@ -3,11 +3,14 @@
 #
 # Shared by the tests of fences, beside quorum.bash: clients with wrong clocks, and long series of
 # acquisitions.
-#
-#   setup_file() { nodes_start 5; clock_build; }
 
 # shellcheck source=tests/lib/quorum.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/quorum.bash"
+
+setup_file() {
+    start_servers
+    clock_build
+}
 
 # clock_build: the library that makes a time of day wrong is in $CLOCK_LIBRARY, which is empty if it cannot be built.
 # libfaketime would not do: it also changes the timers of the clock since boot, and a dlock whose timers fire too early

@@ -6,11 +6,7 @@
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
 
-setup() {
-    test_begin
-    # The default, a tenth of the short lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
-}
+node_timeout=2s
 
 # script LINE...: a script in the background whose shell is $shell; its process is $bg.
 script() {

@@ -6,11 +6,10 @@
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
 
+node_timeout=2s
 setup() {
     test_begin
     stalls_note
-    # The default, a tenth of the lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
 }
 
 # A command that shows by the time of a file that it is alive, TERM or not.

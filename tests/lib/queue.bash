@@ -79,9 +79,8 @@ nothing_is_left() {
 
 # ---------------------------------------------------------------- hooks
 
+used=1
 setup() {
     test_begin
-    nodes_restore
-    use 1
     metadata="{$key}:dlock"
 }

@@ -22,7 +22,7 @@ node_names() {
     for ((i = 1; i <= $1; i++)); do echo "n$i"; done
 }
 
-# nodes_restore: all of them run again, whatever the previous test did.
+# nodes_restore: all of them run again, whatever the previous test did; test_begin calls it.
 nodes_restore() {
     local root name
     find_root
@@ -184,11 +184,8 @@ rmdir inside'
 
 visits() { if [ -f ran ]; then wc -l <ran; else echo 0; fi; }
 
-# ---------------------------------------------------------------- hooks
+# ---------------------------------------------------------------- what start_servers and test_begin have
 
-setup_file() { nodes_start 5; }
-setup() {
-    test_begin
-    nodes_restore
-    use 5
-}
+redis_servers=''
+node_count=5
+used=5

@@ -4,10 +4,11 @@
 # What all tests share: temporary Redis servers (servers.bash), processes and conditions to wait for (process.bash), dlock in
 # the foreground and in the background, and functions that check the result of a run.
 #
-# A test file loads it; the hooks are at the end of this file.  A test file that defines one itself, to start other servers
-# than "a" for example, calls what is called there.
+# A test file loads it; the hooks are at the end of this file.  A test file that defines one itself calls what is called there.
+# Behind "load" it says by variables what else than server "a" it starts: see start_servers.
 #
-# A test has its own key in $key, and DLOCK_NODES is server "a".
+# A test has its own key in $key, and DLOCK_NODES is server "a"; where there is none, the first $used of n1 to nN.  A file
+# with short leases sets $node_timeout: the default, a tenth of the lease, is too little on a busy machine.
 #
 # From the environment, all optional: DLOCK (the program under test), REDIS_SERVER,
 # REDIS_CLI, PYTHON, and DLOCK_TESTS_MUST_RUN=1, which turns skips into failures.
@@ -55,9 +56,9 @@ follow_failures() {
 }
 note_failure() { bats_capture_stack_trace; }
 
-# test_begin: a clean environment, a key, and the first server as the only node.
+# test_begin: a clean environment, a key, and the nodes, which all run.
 test_begin() {
-    local name
+    local name root
     follow_failures
     watch_parents
     for name in "${!DLOCK_@}"; do
@@ -76,6 +77,12 @@ test_begin() {
     bg=
     bg_count=0
     cd "$BATS_TEST_TMPDIR" || return
+    [ -z "${node_timeout-}" ] || export DLOCK_NODE_TIMEOUT=$node_timeout
+    find_root
+    if [ -f "$root/nodes" ]; then
+        nodes_restore
+        [ -d "$root/a" ] || use "$used"
+    fi
 }
 
 # leftovers: processes that this test started, directly or indirectly, and that still run.
@@ -498,7 +505,19 @@ runs_once() {
 
 # --------------------------------------------------------------------- hooks
 
-setup_file() { redis_start a; }
+# start_servers: those in $redis_servers, and in $tcp_servers those with a TCP port, too; with quorum.bash $node_count nodes,
+# proxies before those whose numbers are in $proxied, and what faults_start needs for the first $faulted of them.
+redis_servers=a
+start_servers() {
+    local name
+    for name in $redis_servers; do redis_start "$name"; done
+    for name in ${tcp_servers-}; do redis_start_tcp "$name"; done
+    [ -z "${node_count-}" ] || nodes_start "$node_count"
+    for name in ${proxied-}; do proxy_start "p$name" "n$name"; done
+    [ -z "${faulted-}" ] || faults_start "$faulted"
+}
+
+setup_file() { start_servers; }
 teardown_file() { redis_stop_all; }
 setup() { test_begin; }
 teardown() { test_end; }

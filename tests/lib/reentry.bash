@@ -13,12 +13,5 @@ has_holds() {
     [ "$n" = "$1" ] || fail "expected $1 holds, not $n"
 }
 
-# ---------------------------------------------------------------- hooks
-
-setup() {
-    test_begin
-    nodes_restore
-    use 1
-    # The default, a tenth of the short lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
-}
+used=1
+node_timeout=2s

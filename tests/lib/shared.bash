@@ -6,12 +6,6 @@
 # shellcheck source=tests/lib/queue.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/queue.bash"
 
-setup() {
-    test_begin
-    nodes_restore
-    use 1
-}
-
 # Who waits writes its number N to "served", and stays until there is the file "end-N", as long as there is the file "stay".
 queued_command='echo "$1" >>served; while [ -e stay ] && [ ! -e "end-$1" ]; do sleep 0.05; done'
 

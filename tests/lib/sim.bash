@@ -5,8 +5,8 @@
 
 sim=${DLOCK%/*}/tests/sim/dlock-sim
 
-# Skips the test if the simulation was not built.
-has_simulation() {
+setup() {
+    test_begin
     [ -x "$sim" ] || must_run "no simulation was built: it needs Lua 5.1"
 }
 

@@ -6,7 +6,7 @@
 
 load ../lib/quorum
 
-setup_file() { nodes_start 7; }
+node_count=7
 
 # ------------------------------------------------------------------- the commands
 

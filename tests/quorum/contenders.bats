@@ -6,10 +6,7 @@
 
 load ../lib/quorum
 
-setup_file() {
-    nodes_start 5
-    faults_start 2
-}
+faulted=2
 
 # contend COUNT ROUNDS ARG...: so many contenders visit the resource so many times each.
 contend() {

@@ -6,11 +6,6 @@
 
 load ../lib/fences
 
-setup_file() {
-    nodes_start 5
-    clock_build
-}
-
 hour=3600000000
 
 # fence_of NODE, life_of NODE: the recorded fence, and the milliseconds until the record expires.

@@ -6,10 +6,9 @@
 
 load ../lib/quorum
 
+used=3
 setup() {
     test_begin
-    nodes_restore
-    use 3
     unset DLOCK_RESTART_GUARD
 }
 

@@ -6,13 +6,10 @@
 
 load ../lib/quorum
 
+node_timeout=2s
 setup() {
     test_begin
     stalls_note
-    nodes_restore
-    use 5
-    # The default, a tenth of the short lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
 }
 
 # The leases are as short as a busy machine permits, so that many fit into a test.  What is kept for ending the command is

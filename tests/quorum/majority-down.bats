@@ -6,10 +6,7 @@
 
 load ../lib/quorum
 
-setup_file() {
-    nodes_start 7
-    faults_start 3
-}
+node_count=7 faulted=3
 
 # all_fail KIND N COUNT: every command fails if COUNT of N nodes fail.
 all_fail() {

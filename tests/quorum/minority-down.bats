@@ -5,10 +5,7 @@
 
 load ../lib/quorum
 
-setup_file() {
-    nodes_start 7
-    faults_start 2
-}
+node_count=7 faulted=2
 
 # all_succeed KIND N COUNT: every command succeeds if COUNT of N nodes fail.  The node timeout is long:
 # a command that waits for such a node would exceed the time limit.

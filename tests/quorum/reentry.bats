@@ -5,12 +5,7 @@
 
 load ../lib/reentry
 
-setup_file() {
-    nodes_start 5
-    proxy_start p1 n1
-    proxy_start p2 n2
-    proxy_start p3 n3
-}
+proxied='1 2 3'
 
 @test "five nodes: nodes that restart empty in between get the lock and all its holds" {
     use 5

@@ -5,14 +5,7 @@
 
 load ../lib/queue
 
-setup_file() {
-    redis_start a
-    nodes_start 5
-}
-setup() {
-    test_begin
-    nodes_restore
-}
+redis_servers=a
 
 # Commands that would notice another one beside them.
 hold='mkdir inside || touch overlaps; trap "sleep 0.5; rmdir inside; exit 0" TERM; echo "$1" >>turns

@@ -6,10 +6,7 @@
 # shellcheck disable=SC2153
 load ../lib/redis
 
-setup_file() {
-    redis_start a
-    redis_start_tcp tcp
-}
+tcp_servers=tcp
 
 # "$PYTHON" -c "$with_signals" BLOCKED IGNORED COMMAND...: run it with signals blocked and
 # ignored (names joined by commas, or nothing), which a shell alone cannot do.

@@ -5,11 +5,10 @@
 
 load ../lib/redis
 
+node_timeout=2s
 setup() {
     test_begin
     export TERM=dumb HISTFILE=/dev/null PS1='prompt> '
-    # The default, a tenth of the short lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
     unset PROMPT_COMMAND ENV
 }
 

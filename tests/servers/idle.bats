@@ -8,14 +8,7 @@ load ../lib/services
 load ../lib/quorum
 load ../lib/tls
 
-setup_file() {
-    redis_start a
-    nodes_start 3
-}
-setup() {
-    test_begin
-    nodes_restore
-}
+redis_servers=a node_count=3
 
 # A command for `dlock run` that ends when the test says so, with status 5.
 until_stop='while [ ! -e stop ]; do sleep 0.05; done; exit 5'

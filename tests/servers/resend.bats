@@ -7,14 +7,7 @@
 
 load ../lib/quorum
 
-setup_file() {
-    redis_start a
-    nodes_start 3
-}
-setup() {
-    test_begin
-    nodes_restore
-}
+redis_servers=a node_count=3
 teardown() {
     local name
     for name in p1 p2 p3; do rm -f "$(server_dir "$name")/rules"; done

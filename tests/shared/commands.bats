@@ -6,7 +6,7 @@
 # shellcheck disable=SC2016,SC2154
 load ../lib/shared
 
-setup_file() { nodes_start 1; }
+node_count=1
 
 @test "what does not go together with --shared: 64" {
     refuses 64 '--shared and --slots cannot be used together' run --shared --slots 2 "$key" -- true

@@ -5,7 +5,7 @@
 
 load ../lib/shared
 
-setup_file() { nodes_start 1; }
+node_count=1
 
 @test "the lease of a reader that died ends neither that of another, nor keeps a writer out any longer" {
     local long short

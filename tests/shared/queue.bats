@@ -7,10 +7,7 @@
 load ../lib/shared
 load ../lib/peers
 
-setup_file() {
-    nodes_start 1
-    proxy_start p1 n1
-}
+node_count=1 proxied=1
 
 # Those who wait try by themselves after 2 seconds or later: what is sooner was woken.
 at_once=1900

@@ -6,8 +6,6 @@
 # shellcheck disable=SC2046,SC2154
 load ../lib/shared
 
-setup_file() { nodes_start 5; }
-
 at_once=1900 # see queue.bats
 
 # share_on_all COUNT [ARG...]: a first reader, whose lock is on each of so many nodes.

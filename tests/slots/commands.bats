@@ -6,10 +6,9 @@
 # shellcheck disable=SC2016
 load ../lib/slots
 
-setup_file() { nodes_start 1; }
+node_count=1
 setup() {
     test_begin
-    use 1
     rcli n1 flushall >/dev/null
 }
 

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2046
 load ../lib/slots
 
-setup_file() { nodes_start 1; }
+node_count=1
 
 # A release with this leaves a window of 20 seconds: whatever ends sooner did not wait for it.
 long_window=--node-timeout=10s

@@ -6,10 +6,7 @@
 # shellcheck disable=SC2046
 load ../lib/slots
 
-setup_file() {
-    nodes_start 5
-    proxy_start p3 n3
-}
+proxied=3
 
 # A release with this leaves a window of 20 seconds: whatever ends sooner did not wait for it.
 long_window=--node-timeout=10s

@@ -5,11 +5,6 @@
 
 load ../lib/fences
 
-setup_file() {
-    nodes_start 5
-    clock_build
-}
-
 @test "10,000 fences increase over rotating majorities, with one client two hours ahead and one two hours behind" {
     need_clock
     rotate 10000

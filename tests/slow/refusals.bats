@@ -6,7 +6,7 @@
 load ../lib/redis
 load ../inject/inject
 
-setup_file() { inject_begin; }
+redis_servers='b c d e' tcp_servers=a
 
 @test "acquire" { every_fault acquire acquire-five config; }
 @test "acquire over TCP, by a name" {

@@ -6,11 +6,6 @@
 load ../lib/redis
 load ../lib/sim
 
-setup() {
-    test_begin
-    has_simulation
-}
-
 @test "a hundred thousand schedules keep the rules" {
     keeps_rules 1-100000
 }

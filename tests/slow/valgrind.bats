@@ -8,11 +8,7 @@
 
 load ../lib/redis
 
-setup_file() {
-    local i
-    redis_start_tcp a
-    for i in b c d e; do redis_start "$i"; done
-}
+redis_servers='b c d e' tcp_servers=a
 setup() {
     test_begin
     command -v valgrind >/dev/null || must_run 'valgrind is not installed'

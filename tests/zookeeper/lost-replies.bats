@@ -19,7 +19,6 @@ lost_once() {
 }
 
 @test "any request or reply of run is lost: it runs once, and nothing is left behind" {
-    export DLOCK_NODE_TIMEOUT=2s
     for kind in connect multi getChildren2 exists closeSession; do
         for what in before cut drop; do
             rm -f ran
@@ -32,7 +31,6 @@ lost_once() {
 }
 
 @test "any request or reply of run with a slot is lost: it runs once, and nothing is left behind" {
-    export DLOCK_NODE_TIMEOUT=2s
     for which in multi@1 multi@2 multi@3 multi@4 getChildren2@2 getChildren2@3; do
         for what in before cut drop; do
             rm -f ran
@@ -60,7 +58,6 @@ lost_once() {
 }
 
 @test "any request or reply of acquire and release is lost" {
-    export DLOCK_NODE_TIMEOUT=2s
     for what in before cut drop; do
         for kind in connect multi getChildren2; do
             zk rules "$what:$kind@1"
@@ -75,7 +72,6 @@ lost_once() {
 }
 
 @test "any request or reply of renew is lost" {
-    export DLOCK_NODE_TIMEOUT=2s
     take "$key"
     for what in before cut drop; do
         for lost in setData connect; do
@@ -92,7 +88,6 @@ lost_once() {
 }
 
 @test "a waiter whose replies are lost keeps its place" {
-    export DLOCK_NODE_TIMEOUT=2s
     for what in cut drop; do
         for kind in exists getChildren2 multi ping; do
             take "$key"
@@ -112,7 +107,6 @@ lost_once() {
 }
 
 @test "a lost request or reply of an inner hold: the outer lock is kept" {
-    export DLOCK_NODE_TIMEOUT=2s
     take "$key"
     for what in before cut drop; do
         zk rules "$what:setData@1"
