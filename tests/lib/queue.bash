@@ -41,6 +41,34 @@ are_up() {
     done
 }
 
+# storm COUNT VISITS ONE: COUNT contenders on five nodes, two of which are killed and restarted empty.  Each calls `ONE I`, with
+# its number, which execs dlock, until it has succeeded three times; there are VISITS before the nodes start again.
+storm() {
+    local i contenders=()
+    use 5
+    DLOCK_RESTART_GUARD=5s
+    wait_until "are_up 7 $(node_names 5 | paste -sd ' ')" 20
+    for ((i = 0; i < $1; i++)); do
+        for _ in 1 2 3; do
+            until ("$3" "$i"); do echo "$?" >>failed; done
+        done </dev/null >/dev/null 2>>errors 3>&- 4>&- &
+        contenders+=($!)
+    done
+    wait_until '[ "$(visits)" -ge 8 ]' 60
+    redis_stop n1 n4
+    wait_until "[ \"\$(visits)\" -ge $2 ]" 60
+    redis_start n1
+    redis_start n4
+    wait "${contenders[@]}" || true
+    # A holder to which two of just three nodes were killed has lost the lock: 76.
+    [ ! -e failed ] || ! grep -vx 76 failed || fail "$(tail -n 3 errors)"
+    [ ! -s overlaps ] || fail "$(cat overlaps)"
+    [ "$(visits)" -ge $(($1 * 3)) ] || fail "$(visits) visits"
+}
+
+# storms ARG...: a dlock of such a contender.
+storms() { exec timeout -k 2 90 "$DLOCK" run --ttl 5s --node-timeout 2s --wait 80s "$@"; }
+
 # are_gone NODE KEY...: these keys of that node disappear, at the latest with the entry of a killed
 # waiter (15 s).
 are_gone() {

@@ -28,31 +28,13 @@ share_on_all() {
     gives 69 run --shared "$key" -- true
 }
 
+# reader_or_writer I: each fourth is a writer.
+reader_or_writer() {
+    if (($1 % 4)); then storms --shared "$key" -- sh -c "$read_it"; else storms "$key" -- sh -c "$write_it"; fi
+}
+
 @test "16 readers and writers on five nodes, two of which are killed and restarted empty: a writer is alone" {
-    local i j contenders=()
-    use 5
-    DLOCK_RESTART_GUARD=5s
-    wait_until "are_up 7 $(node_names 5 | paste -sd ' ')" 20
-    for ((i = 0; i < 16; i++)); do
-        (
-            for ((j = 0; j < 3; j++)); do
-                kind=$([ $((i % 4)) -eq 0 ] && echo write || echo read)
-                command=${kind}_it
-                until timeout -k 2 90 "$DLOCK" run $([ "$kind" = write ] || echo --shared) --ttl 5s --node-timeout 2s \
-                    --wait 80s "$key" -- sh -c "${!command}"; do echo "$?" >>failed; done
-            done
-        ) </dev/null >/dev/null 2>>errors 3>&- 4>&- &
-        contenders+=($!)
-    done
-    wait_until '[ "$(visits)" -ge 8 ]' 60
-    redis_stop n1 n4
-    wait_until '[ "$(visits)" -ge 20 ]' 60
-    redis_start n1
-    redis_start n4
-    wait "${contenders[@]}" || true
-    [ ! -s overlaps ] || fail "$(cat overlaps)"
-    [ ! -e failed ] || ! grep -vx 76 failed || fail "$(tail -n 3 errors)"
-    [ "$(visits)" -ge 48 ] || fail "$(visits) visits"
+    storm 16 20 reader_or_writer
     # A fence is of one writer, or of readers of one group.
     awk '{ if ($2 in kind && (kind[$2] == "w" || $1 == "w")) exit 1; kind[$2] = $1 }' ran || fail "$(sort -k 2 ran)"
 }
