@@ -154,10 +154,8 @@ add_renewal(struct saying *s, unsigned int how, struct note *n)
 static void
 add_each_slot(struct saying *s, unsigned int how, int count)
 {
-	int i;
-
 	add(s, "*%d\r\n", count);
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 		add_holder(s, how + (unsigned int)i, "BBBBBBBBBBBBBBBBBBBBBB", NULL);
 }
 

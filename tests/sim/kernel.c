@@ -340,7 +340,6 @@ void
 kernel_kill(int number, bool host_gone)
 {
 	struct process *p = &kernel_process[number];
-	int rounds;
 
 	if (!p->runs || p->killed)
 		return;
@@ -351,7 +350,7 @@ kernel_kill(int number, bool host_gone)
 	}
 	p->ghost_us = kernel_time_of(number, event_now());
 	p->killed = true;
-	for (rounds = 0; p->runs && rounds < 1000; rounds++) {
+	for (int rounds = 0; p->runs && rounds < 1000; rounds++) {
 		for (int i = 0; i < THREADS; i++) {
 			if (p->thread[i].used && !p->thread[i].done)
 				run(&p->thread[i]);
