@@ -21,16 +21,6 @@ exec_start() {
     sed -n 's/^ExecStart=//p' "$examples/$1" | sed "s|/usr/local/bin/|$PWD/bin/|"
 }
 
-# yaml FILE EXPRESSION: evaluate the Python EXPRESSION, in which d is the content; one line for each element.
-yaml() {
-    "$PYTHON" -c 'import yaml' 2>/dev/null || must_run "$PYTHON has no module yaml"
-    "$PYTHON" -c '
-import sys, yaml
-d = yaml.safe_load(open(sys.argv[1]))
-for line in eval(sys.argv[2]):
-    print(line)' "$examples/$1" "$2"
-}
-
 # ---------------------------------------------------------------------- systemd
 
 # verify: what systemd complains of in the units, where /usr/local/bin is the folder "bin".

@@ -15,6 +15,16 @@ stub() {
     chmod +x "bin/$1"
 }
 
+# yaml FILE EXPRESSION: evaluate the Python EXPRESSION, in which d is the content; one line for each element.
+yaml() {
+    "$PYTHON" -c 'import yaml' 2>/dev/null || must_run "$PYTHON has no module yaml"
+    "$PYTHON" -c '
+import sys, yaml
+d = yaml.safe_load(open(sys.argv[1]))
+for line in eval(sys.argv[2]):
+    print(line)' "$examples/$1" "$2"
+}
+
 # ---------------------------------------------------------------- hooks
 
 begin_example() {

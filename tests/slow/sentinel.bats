@@ -29,11 +29,12 @@ failed_over() {
     done
 }
 
-@test "a failover while a command runs: the lease is renewed at the new master" {
+# fails_while_held FAILURE: the lease is renewed at the new master.
+fails_while_held() {
     start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.05; done'
     token=$(rcli m get "$key")
     wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
-    redis_stop m
+    "$1" m
     failed_over
     wait_until "[ \$(rcli r pttl '$key') -le 25000 ]" 60
     wait_until "[ \$(rcli r pttl '$key') -gt 28000 ]" 60
@@ -42,41 +43,30 @@ failed_over() {
     is_free "$key" r
 }
 
-@test "a master that hangs is replaced when the sentinels have another one" {
-    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.05; done'
-    token=$(rcli m get "$key")
-    wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
-    redis_freeze m
-    failed_over
-    wait_until "[ \$(rcli r pttl '$key') -le 25000 ]" 60
-    wait_until "[ \$(rcli r pttl '$key') -gt 28000 ]" 60
-    stops 0
-    is_free "$key" r
-}
+@test "a failover while a command runs: the lease is renewed at the new master" { fails_while_held redis_stop; }
+@test "a master that hangs is replaced when the sentinels have another one" { fails_while_held redis_freeze; }
 
-@test "a failover while a client waits: it gets the lock from the new master" {
+# fails_while_awaited FAILURE RELEASE: a client waits at the old master and gets the lock from the new one, after RELEASE.
+fails_while_awaited() {
     take "$key" --ttl 1h
     wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
     start acquire --wait 120s "$key"
     wait_until "rcli m info clients | grep -q '^blocked_clients:1'"
-    redis_stop m
+    "$1" m
     failed_over
-    wait_until "dlock release '$key' '$token'" 30
+    "$2"
     finishes_well
     [ "$(rcli r get "$key")" = "$output" ]
 }
-
-@test "a waiter leaves the queue of a master that hangs, and joins that of the new one" {
-    take "$key" --ttl 1h
-    wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
-    start acquire --wait 120s "$key"
-    wait_until "rcli m info clients | grep -q '^blocked_clients:1'"
-    redis_freeze m
-    failed_over
+soon() { wait_until "dlock release '$key' '$token'" 30; }
+once_queued() {
     wait_until "rcli r info clients | grep -q '^blocked_clients:1'" 60
     works release "$key" "$token"
-    finishes_well
-    [ "$(rcli r get "$key")" = "$output" ]
+}
+
+@test "a failover while a client waits: it gets the lock from the new master" { fails_while_awaited redis_stop soon; }
+@test "a waiter leaves the queue of a master that hangs, and joins that of the new one" {
+    fails_while_awaited redis_freeze once_queued
 }
 
 @test "a failover to a replica that never got the lock: COMMAND is ended, 76" {

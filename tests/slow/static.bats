@@ -4,6 +4,7 @@
 # The tarball of make dist-static: its program in a folder that has nothing else, as the root of a file system; and the
 # image of packaging/Containerfile.
 
+load ../lib/examples
 load ../lib/tls
 
 setup_file() {
@@ -173,16 +174,6 @@ image() {
     chmod 755 image # the folder itself is the builder's
 }
 
-# example FILE EXPRESSION: as yaml in tests/docs/examples-deployed.bats.
-example() {
-    "$PYTHON" -c 'import yaml' 2>/dev/null || must_run "$PYTHON has no module yaml"
-    "$PYTHON" -c '
-import sys, yaml
-d = yaml.safe_load(open(sys.argv[1]))
-for line in eval(sys.argv[2]):
-    print(line)' "$top_srcdir/examples/$1" "$2"
-}
-
 @test "the image is small, and the examples for Kubernetes and GitLab take dlock from it" {
     pod='d["spec"]["jobTemplate"]["spec"]["template"]["spec"]' nobody=()
     image
@@ -192,7 +183,7 @@ for line in eval(sys.argv[2]):
     # The init container copies it into the volume, as nobody.
     mkdir -m 777 image/dlock
     [ "$(id -u)" -ne 0 ] || nobody=(--setuid=65534 --setgid=65534)
-    example kubernetes-cronjob.yaml "${pod}['initContainers'][0]['command']" >argv
+    yaml kubernetes-cronjob.yaml "${pod}['initContainers'][0]['command']" >argv
     mapfile -t argv <argv
     PATH=/usr/bin:/bin:$PATH passes "${as_root[@]}" "${nobody[@]}" --root=image --wd=/ "${argv[@]}"
     # The container of the job has it, and its own commands.
@@ -202,15 +193,15 @@ for line in eval(sys.argv[2]):
     cp image/bin/busybox root/bin/sh
     printf '#!/bin/sh\necho sent as $DLOCK_KEY\n' >root/bin/send-invoices
     chmod +x root/bin/send-invoices
-    example kubernetes-cronjob.yaml "[x for c in ${pod}['containers'] for x in c['command'] + c['args']]" >argv
+    yaml kubernetes-cronjob.yaml "[x for c in ${pod}['containers'] for x in c['command'] + c['args']]" >argv
     mapfile -t argv <argv
     PATH=/bin:$PATH inside_works "${argv[@]}"
     prints 'sent as billing'
     # The job before the deployment copies it into its folder, which is an artifact.
     mkdir -m 777 image/builds
-    example gitlab-ci.yml 'd["dlock"]["script"]' >image/builds/script
+    yaml gitlab-ci.yml 'd["dlock"]["script"]' >image/builds/script
     PATH=/usr/bin:/bin:$PATH passes "${as_root[@]}" "${nobody[@]}" --root=image --wd=/builds sh -eu script
-    example gitlab-ci.yml 'd["dlock"]["artifacts"]["paths"]' >paths
+    yaml gitlab-ci.yml 'd["dlock"]["artifacts"]["paths"]' >paths
     [ "$(cat paths)" = dlock ]
     cmp image/builds/dlock image/usr/bin/dlock
 }
