@@ -120,8 +120,7 @@ same_start() {
     take "$key"
     ask
     wait_until "[[ \$(cat bg.1.err) == *'its script learns of it by renew' ]]"
-    try renew "$key" "$token"
-    exits 0
+    gives 0 renew "$key" "$token"
     complains "$key: asked to end by $me:$asker; release it"
     quietly 0 renew --json --quiet "$key" "$token"
     json_is ".asked_by.pid == $asker"

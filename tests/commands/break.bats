@@ -24,10 +24,8 @@ at_terminal_gives() {
 
 @test "break without a terminal needs --force" {
     take "$key"
-    attempt dlock break "$key" </dev/null
-    fails 64 '--force'
-    attempt dlock break "$key" <<<y
-    fails 64 '--force'
+    refuses 64 '--force' break "$key" </dev/null
+    refuses 64 '--force' break "$key" <<<y
     [ "$(rcli a get "$key")" = "$token" ]
     works break --force "$key"
     is_free "$key"
@@ -54,9 +52,8 @@ at_terminal_gives() {
 
 @test "the question goes to the terminal, the result to standard output" {
     take "$key"
-    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' 'send=yes\n' -- \
+    yields 0 "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' 'send=yes\n' -- \
         sh -c '"$0" break --json "$1" >out' "$DLOCK" "$key"
-    exits 0
     [ "$(jq -r .outcome out)" = broken ]
 }
 

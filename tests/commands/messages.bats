@@ -103,8 +103,7 @@ redis_servers='a b'
 
 # names_key STATUS ARG...: dlock run prints messages, each of which begins or ends with the key.
 names_key() {
-    try run "${@:2}"
-    exits "$1"
+    gives "$1" run "${@:2}"
     messages_name_key
 }
 
@@ -179,9 +178,8 @@ messages_name_key() {
 @test "an unknown user is shown as a number" {
     [ "$(id -u)" = 0 ] || must_run 'only root can become another user'
     # Another user may enter the folders of the test.
-    attempt env -u LOGNAME -u USER setpriv --reuid 54321 --clear-groups --inh-caps=+dac_override \
+    passes env -u LOGNAME -u USER setpriv --reuid 54321 --clear-groups --inh-caps=+dac_override \
         --ambient-caps=+dac_override "$DLOCK" acquire "$key"
-    succeeds
     [ "$(dlock status --json "$key" | jq -r .owner.user)" = 54321 ]
 }
 

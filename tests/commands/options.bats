@@ -68,8 +68,7 @@ redis_servers='' tcp_servers=a
         refuses 64 "option '-é'" acquire "$key" "$word"
     done
     refuses 64 "option '-€'" acquire "$key" -€
-    attempt dlock -é
-    fails 64 "option '-é'"
+    refuses 64 "option '-é'" -é
     refuses 64 "unknown option '-[^-]" acquire "$key" $'-v\xc3'
 }
 

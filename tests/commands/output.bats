@@ -188,6 +188,5 @@ END
 }
 
 @test "a missing command is a usage error" {
-    try
-    fails 64
+    refuses 64 ''
 }

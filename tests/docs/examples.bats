@@ -213,10 +213,8 @@ status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].wait
     [ "$(sort -u devices | tr '\n' ' ')" = "$(printf 'device%d.lab.example.net ' 1 2 3 4 5)" ]
     touch finish
     for i in "${runs[@]}"; do wait "$i"; done
-    attempt "$examples/test-device.sh" sh -c 'exit 3'
-    exits 3
-    attempt "$examples/test-device.sh"
-    exits 64
+    yields 3 "$examples/test-device.sh" sh -c 'exit 3'
+    yields 64 "$examples/test-device.sh"
 }
 
 # restarts HOST: rolling-restart.sh there.

@@ -86,8 +86,7 @@ at_prompt() {
         n=$((n + 1))
         shift
     done
-    attempt "$PYTHON" "$lib_dir/terminal.py" "${steps[@]}" 'send=exit\n' "$@"
-    exits 0
+    yields 0 "$PYTHON" "$lib_dir/terminal.py" "${steps[@]}" 'send=exit\n' "$@"
     # No word but the shells' own: nothing was typed that they would answer with an error.
     [[ $output != *dlock:* && $output != *bash:* && $output != *zsh:* && $output != *_dlock* ]] ||
         fail "expected no error"

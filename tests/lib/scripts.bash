@@ -21,8 +21,7 @@ script() {
     shift
     sed -e "/-- include acquire.lua/r $top_srcdir/src/lua/acquire.lua" \
         -e "/-- include release.lua/r $top_srcdir/src/lua/release.lua" "$top_srcdir/src/lua/$name.lua" >script.lua
-    attempt rcli a --eval script.lua "$@"
-    exits 0
+    yields 0 rcli a --eval script.lua "$@"
     case $output in ERR* | *WRONGTYPE*) fail "an error" ;; esac
 }
 

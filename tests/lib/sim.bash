@@ -12,8 +12,7 @@ setup() {
 
 # keeps_rules FROM-TO: these schedules break no rule.
 keeps_rules() {
-    attempt "$sim" --seeds "$1" --jobs 2
-    exits 0
+    yields 0 "$sim" --seeds "$1" --jobs 2
     echo "# ${output##*$'\n'}" >&3
 }
 
@@ -21,14 +20,12 @@ keeps_rules() {
 catches() {
     local schedules=(--seeds "1-$2")
     [[ $2 != *[a-z]* ]] || schedules=(--scenario "$2")
-    attempt "$sim" "${schedules[@]}" --mutant "$1"
-    exits 1
+    yields 1 "$sim" "${schedules[@]}" --mutant "$1"
     [[ $output == "seed "*": "* || $output == "$2, chance "*": "* ]]
 }
 
 # behaves_as_redis SECONDS: the simulated server replies to random commands as server "a" does.
 behaves_as_redis() {
-    attempt "$PYTHON" "$lib_dir/../sim/compare.py" "$(server_dir a)/s" "$sim" "$top_srcdir" "$1"
-    exits 0
+    yields 0 "$PYTHON" "$lib_dir/../sim/compare.py" "$(server_dir a)/s" "$sim" "$top_srcdir" "$1"
     echo "# $output" >&3
 }

@@ -226,10 +226,9 @@ ends_without() {
 
 @test "at a terminal the tries to release are announced, and ^C ends them" {
     redis_start gone
-    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=not released yet' 'expect=trying again until the lease ends, in' \
+    yields 3 "$PYTHON" "$lib_dir/terminal.py" 'expect=not released yet' 'expect=trying again until the lease ends, in' \
         'send=\x03' 'expect=it ends with its lease' -- \
         "$DLOCK" run -N "$(node gone)" --node-timeout 1s "$key" -- sh -c "kill -STOP $(server_pid gone); exit 3"
-    exits 3
     redis_stop gone
 }
 

@@ -101,8 +101,7 @@ reported() {
     [ ! -e begun ]
     # ThreadSanitizer writes a file before main.
     if grep -aq __tsan_init "$DLOCK"; then return; fi
-    attempt bash -c 'ulimit -f 0; exec "$@"' - "$DLOCK" run --report report "$key" -- sh -c 'exit 4'
-    exits 4
+    yields 4 bash -c 'ulimit -f 0; exec "$@"' - "$DLOCK" run --report report "$key" -- sh -c 'exit 4'
     [ -z "$(find . -name 'report*')" ] || fail "something is left: $(ls)"
 }
 

@@ -10,8 +10,7 @@ both() { "$DLOCK" run "$@" "$key-a" -- "$DLOCK" run "$@" "$key-b" -- "${command[
 
 @test "both locks are held, under the label of the command, and both are free afterwards" {
     command=(sh -c 'dlock=$1 && "$dlock" status --json "$2-a" "$2-b"; exit 3' - "$DLOCK" "$key")
-    attempt both
-    exits 3
+    yields 3 both
     [ "$(jq -rs 'map(.state + " " + .label) | join(",")' <<<"$output")" = 'held sh,held sh' ] || fail "other locks"
     is_free "$key-a"
     is_free "$key-b"

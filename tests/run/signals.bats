@@ -54,9 +54,8 @@ signals_of() {
 @test "standard error beyond the maximum file size ends neither dlock nor the command" {
     # ThreadSanitizer writes a file of its own before main.
     if grep -aq __tsan_init "$DLOCK"; then return; fi
-    attempt "$PYTHON" -c "$with_signals" '' '' bash -c 'ulimit -f 0; exec "$@" 2>log' - \
+    yields 6 "$PYTHON" -c "$with_signals" '' '' bash -c 'ulimit -f 0; exec "$@" 2>log' - \
         "$DLOCK" run -v --report report "$key" -- sh -c 'exit 6'
-    exits 6
     is_free "$key"
     [ ! -s log ]
 }

@@ -37,8 +37,7 @@ hang_up_at() {
 
 # ends PID STATUS: the run ends with STATUS and prints no message.
 ends() {
-    finish "$1"
-    exits "$2"
+    finishes "$2" "$1"
     [ -z "$stderr" ] || fail "expected nothing on standard error"
 }
 

@@ -49,8 +49,7 @@ setup() {
     need_localhost
     for which in expired:expired elsewhere:mismatch stranger:issuer; do
         tls_start bad "${which%:*}"
-        try acquire -N "$(tls_node bad)" "$key"
-        fails 69 "its certificate is not accepted for 127.0.0.1: .*${which#*:}"
+        refuses 69 "its certificate is not accepted for 127.0.0.1: .*${which#*:}" acquire -N "$(tls_node bad)" "$key"
         try acquire -N "$(tls_node bad localhost)" "$key"
         fails 69 "its certificate is not accepted for localhost: .*${which#*:}"
         is_free "$key" bad

@@ -88,8 +88,7 @@ setup() {
 @test "JSON of run, acquire and --report has the slot, its name and how many there are" {
     works acquire --json --slots 1 "$key"
     json_is '.key == "{\($key)}:slot-1" and .slot == 1 and .slots == 1'
-    try run --json --slots 1 "$key" -- true
-    exits 75
+    gives 75 run --json --slots 1 "$key" -- true
     json_is '.outcome == "held" and .key == $key and .slot == null and .slots == 1 and .holder.ttl_ms > 0'
     works run --slots 2 --report report "$key" -- true
     jq -e --arg key "$key" '.outcome == "ran" and .key == "{\($key)}:slot-2" and .slot == 2 and .slots == 2' report || fail "$(cat report)"
@@ -102,8 +101,7 @@ setup() {
         echo 'eval "$($DLOCK acquire --slots 1 --export $key)"' >script
         [ "$shell" = sh ] || echo 'eval ($DLOCK acquire --slots 1 --export=fish $key)' >script
         echo '$DLOCK renew $DLOCK_KEY; echo "$DLOCK_SLOT $DLOCK_KEY"; $DLOCK release $DLOCK_KEY' >>script
-        key=$key attempt "$shell" script
-        succeeds
+        key=$key passes "$shell" script
         prints "1 {$key}:slot-1"
         is_free "{$key}:slot-1" n1
     done
@@ -147,8 +145,7 @@ setup() {
     start_holding "$key" --slots 1 --ttl 3s 'sleep 60'
     works break --force "$name"
     stalls_note
-    finish
-    exits_76_or_killed
+    loses
     works history --json "$name"
     [ "$(jq -r .outcome <<<"$output" | paste -sd ' ')" = 'broken released' ] || fail 'expected both'
 }

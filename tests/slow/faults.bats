@@ -19,24 +19,18 @@ setup() {
 }
 
 @test "40 scenarios with slots break no promise" {
-    attempt "$PYTHON" "$fault/fault" --seeds 1-20 --slots 2 --jobs 5
-    exits 0
-    attempt "$PYTHON" "$fault/fault" --seeds 21-40 --slots 3 --jobs 5
-    exits 0
+    yields 0 "$PYTHON" "$fault/fault" --seeds 1-20 --slots 2 --jobs 5
+    yields 0 "$PYTHON" "$fault/fault" --seeds 21-40 --slots 3 --jobs 5
 }
 
 @test "40 scenarios of readers and writers break no promise" {
-    attempt "$PYTHON" "$fault/fault" --seeds 1-40 --shared --jobs 5
-    exits 0
-    attempt "$PYTHON" "$fault/fault" --seeds 41-60 --shared --nodes 5 --theme nodes --jobs 5
-    exits 0
+    yields 0 "$PYTHON" "$fault/fault" --seeds 1-40 --shared --jobs 5
+    yields 0 "$PYTHON" "$fault/fault" --seeds 41-60 --shared --nodes 5 --theme nodes --jobs 5
 }
 
 @test "30 scenarios in which holders are asked to end break no promise" {
-    attempt "$PYTHON" "$fault/fault" --seeds 1-20 --theme mixed --asks --jobs 5
-    exits 0
-    attempt "$PYTHON" "$fault/fault" --seeds 1-10 --theme network --asks --jobs 5
-    exits 0
+    yields 0 "$PYTHON" "$fault/fault" --seeds 1-20 --theme mixed --asks --jobs 5
+    yields 0 "$PYTHON" "$fault/fault" --seeds 1-10 --theme network --asks --jobs 5
 }
 
 @test "mutant: a release that does not check the owner is found" { is_found release-any; }

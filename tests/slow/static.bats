@@ -127,9 +127,8 @@ DLOCK_NODES=elsewhere.test:6379 unshare --root=root --wd=/ /dlock status a && st
 kill $!
 exit $status
 SCRIPT
-    attempt timeout -k 2 60 "${as_root[@]}" --net "$PYTHON" "$lib_dir/dns.py" redis.test 127.0.0.1 \
+    yields 0 timeout -k 2 60 "${as_root[@]}" --net "$PYTHON" "$lib_dir/dns.py" redis.test 127.0.0.1 \
         sh job "$REDIS_SERVER" "$REDIS_CLI"
-    exits 0
     [[ ${lines[1]} == 'a '*held* ]] || fail "expected the lock"
     [[ $stderr == *elsewhere.test* ]] || fail "expected a name that does not exist"
 }

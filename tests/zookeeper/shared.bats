@@ -102,8 +102,7 @@ wait_in_line() {
     start run --shared "$key" -- sh -c 'echo >inside; sleep 60'
     wait_until '[ -e inside ]'
     works break --force "$key"
-    finish
-    exits_76_or_killed
+    loses
     gives 1 renew "$key" "${tokens[0]}"
     zk_is_free "$key"
 }
