@@ -45,9 +45,7 @@ stops_at_usage() {
     yields 69 "$shell" -c 'eval "$("$DLOCK" acquire --export --node /nonexistent/socket "$key" 2>/dev/null)"; exit $?'
 }
 
-@test "eval of --export with a wrong command line, or without Redis, fails" {
-    each_shell stops_at_usage
-}
+@test "eval of --export with a wrong command line, or without Redis, fails" { each_shell stops_at_usage; }
 
 @test "eval of a failed --export fails with -E 0, too" {
     take "$key"
@@ -104,9 +102,7 @@ keeps_both() {
     is_free "$key-2-$shell"
 }
 
-@test "two exports in a shell keep both locks" {
-    each_shell keeps_both
-}
+@test "two exports in a shell keep both locks" { each_shell keeps_both; }
 
 @test "--export=fish is for the eval of fish" {
     command -v fish >/dev/null || must_run 'fish is not installed'
@@ -178,9 +174,7 @@ owned_by_script() {
     [ "${lines[2]}" = "${lines[0]}" ]
 }
 
-@test "the owner of a lock of acquire is the script that called it" {
-    each_shell owned_by_script
-}
+@test "the owner of a lock of acquire is the script that called it" { each_shell owned_by_script; }
 
 @test "the owner is the script, though a copy of the shell called acquire" {
     attempt bash -c 'echo $$

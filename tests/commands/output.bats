@@ -98,9 +98,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 # shown [COMMAND] --help [all]: the names of the options in the help, in a line.
-shown() {
-    dlock "$@" | sed -nE 's/^ {2,6}(-[A-Za-z], )?--([a-z-]+).*/\2/p' | sort | tr '\n' ' '
-}
+shown() { dlock "$@" | sed -nE 's/^ {2,6}(-[A-Za-z], )?--([a-z-]+).*/\2/p' | sort | tr '\n' ' '; }
 
 @test "the help of a command shows the options that it uses, and no other" {
     taking='conflict-exit-code history label max-waiters no-wait node-wait replicas replicas-timeout restart-guard shared slots token ttl wait'
@@ -177,9 +175,7 @@ END
     DLOCK_CONFIG=$PWD/missing works --version
 }
 
-@test "help for a command that does not exist is a usage error" {
-    refuses 64 nonsense help nonsense
-}
+@test "help for a command that does not exist is a usage error" { refuses 64 nonsense help nonsense; }
 
 @test "--version prints the name and the version" {
     works --version
@@ -187,6 +183,4 @@ END
     [[ ${lines[0]} =~ ^dlock\ [0-9]+\.[0-9]+ ]] || fail "expected dlock and a version"
 }
 
-@test "a missing command is a usage error" {
-    refuses 64 ''
-}
+@test "a missing command is a usage error" { refuses 64 ''; }

@@ -75,9 +75,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     finishes 0
 }
 
-@test "a node that was never available ends it" {
-    within 5000 gives 69 status --watch --node "$PWD/nobody" "$key"
-}
+@test "a node that was never available ends it" { within 5000 gives 69 status --watch --node "$PWD/nobody" "$key"; }
 
 @test "a closed standard output ends it" {
     take "$key" --ttl 1m

@@ -88,9 +88,7 @@ load ../lib/redis
     [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:3 " ]
 }
 
-@test "a pattern that nothing matches exits 0 and lists nothing" {
-    silently status --json "$key-no-such-*"
-}
+@test "a pattern that nothing matches exits 0 and lists nothing" { silently status --json "$key-no-such-*"; }
 
 @test "without a key all locks of dlock are listed" {
     redis_start many

@@ -17,9 +17,7 @@ teardown() {
 }
 
 # exec_start UNIT: what it runs, with the programs found here.
-exec_start() {
-    sed -n 's/^ExecStart=//p' "$examples/$1" | sed "s|/usr/local/bin/|$PWD/bin/|"
-}
+exec_start() { sed -n 's/^ExecStart=//p' "$examples/$1" | sed "s|/usr/local/bin/|$PWD/bin/|"; }
 
 # ---------------------------------------------------------------------- systemd
 

@@ -50,9 +50,7 @@ demo() {
 # --------------------------------------------------------------------- crontab
 
 # cron_line NAME: the command of the line that takes this lock.
-cron_line() {
-    grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | grep -F " $1 "
-}
+cron_line() { grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | grep -F " $1 "; }
 
 # cron NAME: run it as cron does, with nothing but what the crontab sets.
 cron() {

@@ -18,9 +18,7 @@ help_of_all() {
 # ------------------------------------------------------------------- options
 
 # The options with letter and argument, "-t, --ttl DUR", from the help.
-options_in_help() {
-    help_of_all | sed -nE 's/^ {2,6}((-[A-Za-z], )?--[a-z-]+( [^ ]+)?).*/\1/p' | sort -u
-}
+options_in_help() { help_of_all | sed -nE 's/^ {2,6}((-[A-Za-z], )?--[a-z-]+( [^ ]+)?).*/\1/p' | sort -u; }
 
 # The same from the manual, where they are the items of lists.
 options_in_manual() {
@@ -105,9 +103,7 @@ options_in_manual() {
     same help here "commands in the help (-) and in this test (+)"
 }
 
-statuses_in_help() {
-    help_of_all | sed -nE '/^Exit status:/,/^$/s/^  ([0-9]+) .*/\1/p' | sort -nu
-}
+statuses_in_help() { help_of_all | sed -nE '/^Exit status:/,/^$/s/^  ([0-9]+) .*/\1/p' | sort -nu; }
 
 @test "the manual and the help show the same exit statuses" {
     statuses_in_help >help

@@ -71,14 +71,10 @@ cut_blocks() {
 # ---------------------------------------------------------------- claims.tsv
 
 # claimed PAGE: the statements of a page that tests/claims.tsv has tests for.
-claimed() {
-    awk -F '\t' -v page="$1" '$1 == page { print $2 }' "$top_srcdir/tests/claims.tsv" | sort -u
-}
+claimed() { awk -F '\t' -v page="$1" '$1 == page { print $2 }' "$top_srcdir/tests/claims.tsv" | sort -u; }
 
 # rows FILE FROM CONDITION: the first cells of the table's rows that meet awk's condition, from a line that matches on.
-rows() {
-    awk -F ' *\\| *' "/$2/ { inside = 1 } inside && /^\\| / && ($3) { print \$2 }" "$top_srcdir/$1" | sort -u
-}
+rows() { awk -F ' *\\| *' "/$2/ { inside = 1 } inside && /^\\| / && ($3) { print \$2 }" "$top_srcdir/$1" | sort -u; }
 
 @test "claims.tsv: each line has a page, a statement and the title of an existing test" {
     find "$top_srcdir/tests" -name '*.bats' -exec sed -n 's/^@test "\(.*\)" {.*/\1/p' {} + | sort -u >there
@@ -203,9 +199,7 @@ On Debian these packages run them: apt install vim-tiny fish python3-yaml tmux'
 }
 
 # anchors FILE: the names of its headings, as links have them.
-anchors() {
-    sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 -]//g; s/ /-/g'
-}
+anchors() { sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 -]//g; s/ /-/g'; }
 
 @test "links lead to existing files and headings" {
     links=0
@@ -222,9 +216,7 @@ anchors() {
     [ "$links" -ge 50 ]
 }
 
-@test "README is short" {
-    [ "$(wc -l <"$readme")" -le 130 ]
-}
+@test "README is short" { [ "$(wc -l <"$readme")" -le 130 ]; }
 
 @test "the folders and files that DESIGN names exist" {
     grep -oE '`(src|tests|man|examples)/[A-Za-z0-9/._-]+`' "$top_srcdir/DESIGN.md" | tr -d '`' >names

@@ -7,9 +7,7 @@
 load ../lib/redis
 load ../lib/sim
 
-@test "three thousand schedules keep the rules" {
-    keeps_rules 1-3000
-}
+@test "three thousand schedules keep the rules" { keeps_rules 1-3000; }
 
 @test "schedules that once found a bug keep the rules" {
     scenarios=$("$sim" --scenarios)
@@ -56,9 +54,7 @@ load ../lib/sim
     done
 }
 
-@test "the simulated server replies as Redis does" {
-    behaves_as_redis 2
-}
+@test "the simulated server replies as Redis does" { behaves_as_redis 2; }
 
 @test "invalid options are refused" {
     for arguments in --seeds --seeds=9-1 --seed=x --jobs=0 --mutant=none --scenario=none --nonsense 1; do

@@ -27,6 +27,4 @@ ended_before() {
 
 # sleep_until MS FROM: until so long since FROM, of now_ms.  In small steps, since a sleep that a freezer of processes
 # interrupts may begin anew.
-sleep_until() {
-    while [ $((${EPOCHREALTIME/[.,]/} / 1000)) -lt $(($1 + $2)) ]; do short_sleep 0.05; done
-}
+sleep_until() { while [ $((${EPOCHREALTIME/[.,]/} / 1000)) -lt $(($1 + $2)) ]; do short_sleep 0.05; done; }

@@ -3,9 +3,7 @@
 #
 # Other lock clients, beside redis.bash: redis-py, and node-redlock on ioredis.
 
-need_redis_py() {
-    "$PYTHON" -c 'import redis' 2>/dev/null || must_run "$PYTHON has no module redis"
-}
+need_redis_py() { "$PYTHON" -c 'import redis' 2>/dev/null || must_run "$PYTHON has no module redis"; }
 
 # js LINE...: JavaScript that finds acquire(), which gives null where the lock is held, and
 # release(), node-redlock's on our key and nodes, in its version 4 or 5; `clients` are those of ioredis.

@@ -65,9 +65,7 @@ stolen() {
 
 # has_noted_stalls: stalls_note was called in this test.  Whoever subtracts stalls checks that always, not only in the rare
 # case that there are any.
-has_noted_stalls() {
-    [ -e "$BATS_TEST_TMPDIR/stalls" ] || fail "stalls_note was not called"
-}
+has_noted_stalls() { [ -e "$BATS_TEST_TMPDIR/stalls" ] || fail "stalls_note was not called"; }
 
 # find_stalls FROM: $stalled and $longest_stall are the total and the longest stall since FROM, of now_ms, in ms.
 find_stalls() {

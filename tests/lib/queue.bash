@@ -71,9 +71,7 @@ storms() { exec timeout -k 2 90 "$DLOCK" run --ttl 5s --node-timeout 2s --wait 8
 
 # are_gone NODE KEY...: these keys of that node disappear, at the latest with the entry of a killed
 # waiter (15 s).
-are_gone() {
-    wait_until "[ \"\$(rcli $1 exists ${*:2})\" = 0 ]" 20 || fail "$1: $(rcli "$1" keys '*')"
-}
+are_gone() { wait_until "[ \"\$(rcli $1 exists ${*:2})\" = 0 ]" 20 || fail "$1: $(rcli "$1" keys '*')"; }
 
 # nothing_stays KEY NODE...: no lock, no list, no blocked client, and entries only with an expiry (a
 # slow node may have missed that a waiter was served).

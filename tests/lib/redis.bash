@@ -119,9 +119,7 @@ test_end() {
 
 # dlock ARG...: the program, with a time limit.
 bounded=(timeout --foreground -k 2 30)
-dlock() {
-    "${bounded[@]}" "$DLOCK" "$@"
-}
+dlock() { "${bounded[@]}" "$DLOCK" "$@"; }
 
 # attempt COMMAND...: run it and set $status, $output, $stderr and their lines, like `run` of
 # bats, which would warn about each status 127.
@@ -142,9 +140,7 @@ attempt_read() {
 }
 
 # try ARG...: the same for dlock ARG...
-try() {
-    attempt dlock "$@"
-}
+try() { attempt dlock "$@"; }
 
 # fail WORD...: the test fails, and shows the last run.
 fail() {
@@ -159,9 +155,7 @@ fail() {
 }
 
 # exits N: the status of the last run, with any output.
-exits() {
-    [ "$status" -eq "$1" ] || fail "expected status $1"
-}
+exits() { [ "$status" -eq "$1" ] || fail "expected status $1"; }
 
 # delays_processes: this machine has, since stalls_note.  Where one is delayed by a few milliseconds or by another machine,
 # others may have been by more.
@@ -203,9 +197,7 @@ succeeds() {
 }
 
 # prints TEXT: exactly that on standard output.
-prints() {
-    [ "$output" = "$1" ] || fail "expected output: $1"
-}
+prints() { [ "$output" = "$1" ] || fail "expected output: $1"; }
 
 # complains REGEX: one line on standard error, apart from those of --wait, that begins with "dlock: ", contains no
 # control character and matches.
@@ -344,12 +336,8 @@ has_grown() {
 }
 
 # is_held, is_free: fail with a message otherwise.
-is_held() {
-    held "$@" || fail "expected $1 to be held"
-}
-is_free() {
-    free "$@" || fail "expected $1 to be free, but it holds $(rcli "${2:-a}" get "$1")"
-}
+is_held() { held "$@" || fail "expected $1 to be held"; }
+is_free() { free "$@" || fail "expected $1 to be free, but it holds $(rcli "${2:-a}" get "$1")"; }
 
 # took_at_most MS FROM: at most MS have passed since FROM, a time of now_ms, without the stalls of this machine; sets
 # $took_ms.  stalls_note was called before FROM.
@@ -385,9 +373,7 @@ in_time() {
 }
 
 # at_least MS: the last `within` took at least that long.
-at_least() {
-    [ "$took_ms" -ge "$1" ] || fail "took $took_ms ms, expected at least $1"
-}
+at_least() { [ "$took_ms" -ge "$1" ] || fail "took $took_ms ms, expected at least $1"; }
 
 # take KEY [options of acquire...]: acquire it; the token is in $token.  A longer node timeout than a tenth of a short
 # lease, so that a busy machine does not fail.

@@ -116,9 +116,7 @@ redis_start_tcp() {
 }
 
 # free_port: $port is one of 127.0.0.1 on which nobody listens, for a server that another one there would be taken for.
-free_port() {
-    while port=$((20000 + RANDOM % 12768)) && (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
-}
+free_port() { while port=$((20000 + RANDOM % 12768)) && (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done; }
 
 # redis_stop NAME...: at once, like a crash; also a server that was stopped by SIGSTOP.
 redis_stop() {

@@ -5,9 +5,7 @@
 # library of the service has queue_length, and queue_length_is COUNT, which waits for that length.
 
 # no_overlap: there were never two holders in the resource.
-no_overlap() {
-    [ ! -e overlaps ] || fail "$(cat overlaps)"
-}
+no_overlap() { [ ! -e overlaps ] || fail "$(cat overlaps)"; }
 
 # queue_waiters COUNT ARG...: start COUNT `dlock run ARG...`, each when the one before is in the queue.  They write their
 # numbers, which continue those of earlier calls, to "served"; pids are in $waiter.

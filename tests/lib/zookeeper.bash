@@ -116,9 +116,7 @@ slot_name() { echo "$key/leases/slot-$1"; }
 queue_length() { entry_count "${queue_of:-$key}"; }
 
 # queue_length_is COUNT: there are so many.
-queue_length_is() {
-    wait_until "[ \"\$(queue_length)\" = $1 ]" 20 || fail "expected $1 entries, not $(queue_length)"
-}
+queue_length_is() { wait_until "[ \"\$(queue_length)\" = $1 ]" 20 || fail "expected $1 entries, not $(queue_length)"; }
 
 # requests [KIND]: how many requests, or of that kind, went through the proxies since requests_reset.
 requests() {

@@ -13,9 +13,7 @@ fence_of() { rcli "$1" hget "{$key}:dlock" fence; }
 life_of() { rcli "$1" pttl "{$key}:dlock"; }
 
 # fence: acquire and release the lock, and print the fence.
-fence() {
-    dlock run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
-}
+fence() { dlock run "$key" -- sh -c 'echo "$DLOCK_FENCE"'; }
 
 wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
@@ -39,9 +37,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     rotate 50
 }
 
-@test "fences increase over rotating majorities, with nodes restarted empty and correct clocks" {
-    restart 50 10
-}
+@test "fences increase over rotating majorities, with nodes restarted empty and correct clocks" { restart 50 10; }
 
 @test "fences increase on one node, with one client two hours ahead and one two hours behind" {
     need_clock

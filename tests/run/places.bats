@@ -39,9 +39,7 @@ load ../lib/redis
 }
 
 # in_container COMMAND...: it is the first process of a process namespace.
-in_container() {
-    attempt timeout -k 2 30 unshare --pid --fork --kill-child --mount-proc "$@"
-}
+in_container() { attempt timeout -k 2 30 unshare --pid --fork --kill-child --mount-proc "$@"; }
 
 @test "as the first process of a container: reaps orphans, exits with the status of the command" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"

@@ -12,9 +12,7 @@ hold='mkdir inside || touch overlaps; trap "sleep 0.5; rmdir inside; exit 0" TER
     until [ -e stop ]; do sleep 0.1; done; rmdir inside'
 
 # replace NAME ARG...: such a run in the background.
-replace() {
-    start run --replace --ttl 3s -k 10s "${@:2}" "$key" -- sh -c "$hold" sh "$1"
-}
+replace() { start run --replace --ttl 3s -k 10s "${@:2}" "$key" -- sh -c "$hold" sh "$1"; }
 begun() { wait_until "[ \"\$(tail -n 1 turns)\" = $1 ]" 20; }
 
 @test "--replace: the command of the holder has ended before the new one starts; without --wait, too" {
@@ -89,6 +87,4 @@ begun() { wait_until "[ \"\$(tail -n 1 turns)\" = $1 ]" 20; }
     stops 0
 }
 
-@test "--replace is not for slots" {
-    refuses 64 'cannot be used together' run --replace --slots 2 "$key" -- true
-}
+@test "--replace is not for slots" { refuses 64 'cannot be used together' run --replace --slots 2 "$key" -- true; }

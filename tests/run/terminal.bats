@@ -13,9 +13,7 @@ setup() {
 }
 
 # at_terminal STEP... -- COMMAND...: see lib/terminal.py.
-at_terminal() {
-    attempt "$PYTHON" "$lib_dir/terminal.py" "$@"
-}
+at_terminal() { attempt "$PYTHON" "$lib_dir/terminal.py" "$@"; }
 
 # at_terminal_gives STATUS STEP... -- COMMAND...: the same, and its status.
 at_terminal_gives() {
@@ -24,9 +22,7 @@ at_terminal_gives() {
 }
 
 # in_shell STEP...: at the prompt of an interactive shell, which ends at the end, and all went as it should.
-in_shell() {
-    at_terminal_gives 0 expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
-}
+in_shell() { at_terminal_gives 0 expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i; }
 
 @test "the command reads from the terminal, with --foreground, too" {
     for how in '' --foreground; do

@@ -14,9 +14,7 @@ setup_file() {
 locked_node() { echo "redis://:sesame-word@$(node locked)"; }
 
 # says_nothing_hidden: the last run did not show the password.
-says_nothing_hidden() {
-    [[ $output$stderr != *sesame* ]] || fail "the password is shown"
-}
+says_nothing_hidden() { [[ $output$stderr != *sesame* ]] || fail "the password is shown"; }
 
 # ------------------------------------------------------------------- processes
 

@@ -50,9 +50,7 @@ another() {
     gives 1 status --slots 3 "$key"
 }
 
-@test "readers share a lock, a writer waits for them, and they for the writer" {
-    readers_and_writer "$(owner "$key")"
-}
+@test "readers share a lock, a writer waits for them, and they for the writer" { readers_and_writer "$(owner "$key")"; }
 
 @test "status lists the locks of all masters" {
     for ((i = 0; i < 12; i++)); do take "list-$i"; done

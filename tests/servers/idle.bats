@@ -42,9 +42,7 @@ ends() {
 }
 
 # served WAITER: it gets the lock soon, before the lease of the other would end.
-served() {
-    finishes_well "$1" 10
-}
+served() { finishes_well "$1" 10; }
 
 # ---------------------------------------------------------------- a server that closes idle connections
 

@@ -19,9 +19,7 @@ setup() {
 
 # ------------------------------------------------------------------------ whom dlock trusts
 
-@test "a valid certificate: acquire, renew, status, release" {
-    takes_and_releases is_free t
-}
+@test "a valid certificate: acquire, renew, status, release" { takes_and_releases is_free t; }
 
 @test "the authority by --cacert, --cacertdir and their variables" {
     unset DLOCK_CACERT

@@ -6,9 +6,7 @@
 load ../lib/redis
 load ../lib/sim
 
-@test "a hundred thousand schedules keep the rules" {
-    keeps_rules 1-100000
-}
+@test "a hundred thousand schedules keep the rules" { keeps_rules 1-100000; }
 
 @test "every mutant is found" {
     mutants=$("$sim" --mutants)
@@ -19,6 +17,4 @@ load ../lib/sim
     done
 }
 
-@test "the simulated server replies as Redis does" {
-    behaves_as_redis 60
-}
+@test "the simulated server replies as Redis does" { behaves_as_redis 60; }

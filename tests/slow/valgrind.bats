@@ -15,9 +15,7 @@ setup() {
     export DLOCK_NODE_TIMEOUT=60s DLOCK_TTL=1h # valgrind is slow
 }
 
-five() {
-    DLOCK_NODES=$(for i in a b c d e; do node "$i"; done | paste -sd ' ')
-}
+five() { DLOCK_NODES=$(for i in a b c d e; do node "$i"; done | paste -sd ' '); }
 
 # The reports of a run are files of their own, one for each process.
 valgrind_dlock() {
@@ -80,9 +78,7 @@ wait_behind_a_holder() {
     wait_behind_a_holder
 }
 
-@test "run, with a renewal by the thread" {
-    check 0 run --ttl 9s --node-timeout 3s "$key" -- sh -c 'sleep 3.5'
-}
+@test "run, with a renewal by the thread" { check 0 run --ttl 9s --node-timeout 3s "$key" -- sh -c 'sleep 3.5'; }
 
 @test "a lost lock" {
     check 76 run --ttl 9s --node-timeout 3s "$key" -- sh -c "'$REDIS_CLI' -s '$(server_dir a)/s' del $key; sleep 20"

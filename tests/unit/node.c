@@ -406,25 +406,24 @@ TEST(login_again)
 
 TEST(login_refused)
 {
-	const int server = serve();
+	const int server = listen_at_path(8, path);
 	char url[140], text[300];
 	struct node *n;
-	struct got d;
 	int client;
 
 	(void)snprintf(url, sizeof(url), "unix://user:word@%s", path);
-	n = open_node_at(url, 0);
+	n = open_node(url, 0);
 	send_word(n, 1, "PING");
 	client = await_client(server);
 	(void)receive(client, text, sizeof(text), 48);
 	answer(client, "-ERR max number of clients reached\r\n");
 	(void)close(client);
-	ok(take(&d, PATIENCE_US) && !d.reply, "a server that has too many clients refuses the login");
+	ok(take(PATIENCE_US) && !d.reply, "a server that has too many clients refuses the login");
 	send_word(n, 2, "PING");
 	client = await_client(server);
 	(void)receive(client, text, sizeof(text), 48);
 	answer(client, "+OK\r\n+PONG\r\n");
-	ok(take(&d, PATIENCE_US) && d.reply, "the next request logs in anew");
+	ok(take(PATIENCE_US) && d.reply, "the next request logs in anew");
 	node_close(n);
 	(void)close(client);
 	(void)close(server);

@@ -8,9 +8,7 @@ load ../lib/zookeeper
 setup_file() { zk_start --sync 40; }
 
 # finds CHECK... RESULT: some finding of the last run that matches.
-finds() {
-    jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a finding: $1"
-}
+finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a finding: $1"; }
 
 # ---------------------------------------------------------------- status
 
