@@ -113,16 +113,51 @@ struct search {
 	}
 };
 
-/* A rule that is left out, if the argument is its name. */
-template <class Rules>
-bool
-leave_out(const Rules &rules, const char *argument)
-{
-	for (const auto &r : rules) {
-		if (!strcmp(argument, r.name))
-			return *r.flag = true;
+/* A word of the command line, 1 where it is given: a setting, or a rule that is left out; with a number behind it, that. */
+struct word {
+	static inline std::vector<word *> all;
+	const char *name;
+	int value;
+	bool numbered;
+	word(const char *word_name, int otherwise = 0, bool number = false)
+	    : name(word_name), value(otherwise), numbered(number)
+	{
+		all.push_back(this);
 	}
-	return false;
+	operator int() const
+	{
+		return value;
+	}
+	bool
+	take(const char *argument)
+	{
+		const size_t length = strlen(name);
+		if (strncmp(argument, name, length) != 0 || (argument[length] != '\0' && !numbered))
+			return false;
+		value = numbered ? (int)strtol(argument + length, NULL, 10) : 1;
+		return true;
+	}
+};
+
+/* Reads the command line behind the first argument, and prints all but the time that it gives. */
+inline bool
+read_line(const char *model, int argc, char **argv, search &how)
+{
+	printf("%s", model);
+	for (int i = 1; i < argc; i++) {
+		bool known = i == 1 || how.take(argv[i]);
+		for (word *w : word::all)
+			known = known || w->take(argv[i]);
+		if (!known)
+			fprintf(stderr, "unknown: %s\n", argv[i]);
+		if (!known)
+			return false;
+		if (strncmp(argv[i], "seconds=", 8))
+			printf(" %s", argv[i]);
+	}
+	printf(": ");
+	fflush(stdout);
+	return argc > 1;
 }
 
 /* Search, and print a line: what was found, how many states, how long it took, and whether it was exhaustive. */

@@ -51,31 +51,24 @@ enum : uint8_t {
 	OVER_OUTSIDE
 };
 
-static int readers = 2, restart = -1;
-static bool held, crash, late, no_heal;
+static int readers = 2;
+static word held("held"), crash("crash"), late("late"), no_heal("noheal"), restart("restart", -1, true);
 static struct {
-	bool exists_only, undo_deletes, once, no_gone, no_gone_handoff, no_ended, key_suffices, heal_alone,
-	    heal_at_once, guard_admits, stale_heal, stale_holds, stale_grant, no_token;
+	word undo_deletes{ "undo_deletes" }; // S2
+	word exists_only{ "exists_only" };   // S4
+	word no_token{ "no_token" };	     // S4
+	word once{ "once" };		     // S3
+	word no_gone{ "no_gone" };
+	word no_gone_handoff{ "no_gone_handoff" };
+	word no_ended{ "no_ended" };
+	word key_suffices{ "key_suffices" };
+	word heal_alone{ "heal_alone" };
+	word heal_at_once{ "heal_at_once" };
+	word guard_admits{ "guard_admits" };
+	word stale_heal{ "stale_heal" };
+	word stale_holds{ "stale_holds" };
+	word stale_grant{ "stale_grant" };
 } rule;
-static const struct {
-	const char *name;
-	bool *flag;
-} rules[] = {
-	{ "undo_deletes", &rule.undo_deletes }, // S2
-	{ "exists_only", &rule.exists_only },	// S4
-	{ "no_token", &rule.no_token },		// S4
-	{ "once", &rule.once },			// S3
-	{ "no_gone", &rule.no_gone },
-	{ "no_gone_handoff", &rule.no_gone_handoff },
-	{ "no_ended", &rule.no_ended },
-	{ "key_suffices", &rule.key_suffices },
-	{ "heal_alone", &rule.heal_alone },
-	{ "heal_at_once", &rule.heal_at_once },
-	{ "guard_admits", &rule.guard_admits },
-	{ "stale_heal", &rule.stale_heal },
-	{ "stale_holds", &rule.stale_holds },
-	{ "stale_grant", &rule.stale_grant },
-};
 
 struct state {
 	uint8_t key[N], gone[N];
@@ -462,31 +455,9 @@ int
 main(int argc, char **argv)
 {
 	search how;
-	if (argc < 2)
+	if (!read_line("members", argc, argv, how))
 		return 64;
 	readers = atoi(argv[1]);
-	printf("members");
-	for (int i = 1; i < argc; i++) {
-		bool known = i == 1;
-		if (!strcmp(argv[i], "held"))
-			known = held = true;
-		if (!strcmp(argv[i], "crash"))
-			known = crash = true;
-		if (!strcmp(argv[i], "late"))
-			known = late = true;
-		if (!strcmp(argv[i], "noheal"))
-			known = no_heal = true;
-		if (!strncmp(argv[i], "restart", 7))
-			known = true, restart = atoi(argv[i] + 7);
-		if (!known && !how.take(argv[i]) && !leave_out(rules, argv[i])) {
-			fprintf(stderr, "unknown: %s\n", argv[i]);
-			return 64;
-		}
-		if (strncmp(argv[i], "seconds=", 8))
-			printf(" %s", argv[i]);
-	}
-	printf(": ");
-	fflush(stdout);
 	std::vector<state> initial;
 	state s;
 	memset(&s, 0, sizeof(s));

@@ -80,32 +80,27 @@ struct state {
 	client c[MOST];
 };
 
-static int clients, nodes = 1, locks = 1, queued, slow = 7;
+static int clients;
+static word nodes("nodes", 1, true), locks("locks", 1, true), queued("queued", 0, true), slow("slow=", 7, true);
+static word bare("bare"), askew("askew"), check_order("order");
 static char mode[MOST + 1];
-static bool starts_inside[MOST], bare, askew, check_order;
+static bool starts_inside[MOST];
 static int uses[MOST];
 static struct {
-	bool no_early, own_notes, note_late, any_place, one_list, no_invite, no_leave_invite, barging, pop_any,
-	    invite_one, no_pop, first_only, enter_any;
+	word no_early{ "no_early" };   // a node that lacks the release is not asked again
+	word own_notes{ "own_notes" }; // slots: a note is seen by the release of the slot that was tried only
+	word note_late{ "note_late" }; // slots: the note is added after the look, not in one step with it
+	word any_place{ "any_place" }; // a waiter blocks at any node that refused
+	word one_list{ "one_list" };   // slots: blocks on the list of one slot only
+	word no_invite{ "no_invite" }; // a reader that got a handoff token invites nobody
+	word no_leave_invite{ "no_leave_invite" }; // an exclusive waiter that gives up invites nobody
+	word barging{ "barging" };		   // readers pass exclusive waiters
+	word invite_one{ "invite_one" };	   // invitations go to the node of the handoff token only
+	word enter_any{ "enter_any" };		   // an exclusive request enters a shared lock
+	word first_only{ "first_only" };	   // readers: what the first node says about waiters before is final
+	word no_pop{ "no_pop" };		   // who sees a split vote does not look for a handoff token
+	word pop_any{ "pop_any" };		   // slots: no node needs to name all holders
 } rule;
-static const struct {
-	const char *name;
-	bool *flag;
-} rules[] = {
-	{ "no_early", &rule.no_early },	  // a node that lacks the release is not asked again
-	{ "own_notes", &rule.own_notes }, // slots: a note is seen by the release of the slot that was tried only
-	{ "note_late", &rule.note_late }, // slots: the note is added after the look, not in one step with it
-	{ "any_place", &rule.any_place }, // a waiter blocks at any node that refused
-	{ "one_list", &rule.one_list },	  // slots: blocks on the list of one slot only
-	{ "no_invite", &rule.no_invite }, // a reader that got a handoff token invites nobody
-	{ "no_leave_invite", &rule.no_leave_invite }, // an exclusive waiter that gives up invites nobody
-	{ "barging", &rule.barging },		      // readers pass exclusive waiters
-	{ "invite_one", &rule.invite_one },	      // invitations go to the node of the handoff token only
-	{ "enter_any", &rule.enter_any },	      // an exclusive request enters a shared lock
-	{ "first_only", &rule.first_only },	      // readers: what the first node says about waiters before is final
-	{ "no_pop", &rule.no_pop },		      // who sees a split vote does not look for a handoff token
-	{ "pop_any", &rule.pop_any },		      // slots: no node needs to name all holders
-};
 
 static const char *failed;
 static int
@@ -875,35 +870,8 @@ int
 main(int argc, char **argv)
 {
 	search how;
-	if (argc < 2)
+	if (!read_line("waiting", argc, argv, how))
 		return 64;
-	printf("waiting");
-	for (int i = 2; i < argc; i++) {
-		bool known = false;
-		if (!strncmp(argv[i], "nodes", 5))
-			known = true, nodes = atoi(argv[i] + 5);
-		if (!strncmp(argv[i], "locks", 5))
-			known = true, locks = atoi(argv[i] + 5);
-		if (!strncmp(argv[i], "slow=", 5))
-			known = true, slow = atoi(argv[i] + 5);
-		if (!strncmp(argv[i], "queued", 6))
-			known = true, queued = atoi(argv[i] + 6);
-		if (!strcmp(argv[i], "bare"))
-			known = bare = true;
-		if (!strcmp(argv[i], "askew"))
-			known = askew = true;
-		if (!strcmp(argv[i], "order"))
-			known = check_order = true;
-		if (!known && !how.take(argv[i]) && !leave_out(rules, argv[i])) {
-			fprintf(stderr, "unknown: %s\n", argv[i]);
-			return 64;
-		}
-	}
-	for (int i = 1; i < argc; i++)
-		if (strncmp(argv[i], "seconds=", 8))
-			printf(" %s", argv[i]);
-	printf(": ");
-	fflush(stdout);
 	for (const char *p = argv[1]; *p != '\0'; p++) {
 		if (*p >= '0' && *p <= '9') {
 			uses[clients - 1] = *p - '0';
