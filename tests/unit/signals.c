@@ -27,6 +27,8 @@ TEST(names)
 	each_ok("a name that is shown is the name of that signal");
 	for (size_t i = 0; i < COUNT(bad); i++)
 		each(signals_number(bad[i]) == 0, "'%s' is a signal", bad[i]);
+	(void)snprintf(name, sizeof(name), "%d", NSIG);
+	each(signals_number(name) == 0, "'%s' is a signal", name);
 	each_ok("what is no signal is refused");
 }
 
