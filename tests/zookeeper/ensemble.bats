@@ -229,7 +229,12 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     zk_is_held "$key"
     # Nobody can break it, but it is kept as long as it should.
     refuses 77 '' break --force "$key"
-    works release "$key" "$token"
+    zk rules hold:closeSession
+    start release --node-timeout 15s "$key" "$token"
+    # Until the session has ended, nobody enters the lock again.
+    wait_until 'dlock status "$key" | grep -q kept'
+    zk rules
+    finishes 0
 }
 
 @test "a chroot that may not be read: status is 77" {
