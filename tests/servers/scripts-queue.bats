@@ -43,8 +43,10 @@ load ../lib/scripts
     [ "${lines[8]} ${lines[10]}" = '2 3' ] || fail 'expected w1'
     queue "$two" '' w1 60000 1 1
     [ "${lines[8]} ${lines[10]}" = '2 1' ] || fail 'expected w1'
+    queue "$two" '' w3 60000 2 1 # its entry has expired
+    [ "${lines[8]} ${lines[10]}" = '3 2' ] || fail 'expected w3'
     queue "$two" '' '' 0 0 1
-    [ "${lines[8]} ${lines[10]}" = '2 0' ] || fail 'expected that this one does not wait'
+    [ "${lines[8]} ${lines[10]}" = '3 0' ] || fail 'expected that this one does not wait'
 }
 
 @test "acquire.lua: a grant removes the entry of the waiter" {
