@@ -269,6 +269,16 @@ let_go() {
     [ "$(requests connect)" -eq 1 ] || fail 'it began again'
 }
 
+@test "a waiter keeps its connection" {
+    take "$key"
+    requests_reset
+    start run --ttl 6s --node-timeout 10s --wait 60s "$key" -- true
+    wait_until '[ "$(requests ping)" -ge 3 ]'
+    [ "$(requests connect)" -eq 1 ] || fail "$(requests connect) connections"
+    dlock release "$key" "$token"
+    finishes 0
+}
+
 @test "a wait that times out: 75, and it leaves the queue" {
     take "$key"
     within 4000 refuses 75 '' run --wait 1s --report report "$key" -- true
