@@ -140,3 +140,14 @@ lost_once() {
     finishes 0
     [ -e ran ]
 }
+
+@test "another client makes the node of KEY at the same time" {
+    zk rules hold:createContainer@1
+    requests_reset
+    start run --node-timeout 15s "$key" -- touch ran
+    wait_until '[ "$(requests exists)" -ge 1 ]'
+    zk_ask 1 create "$chroot/$key" ''
+    zk rules
+    finishes 0
+    [ -e ran ]
+}
