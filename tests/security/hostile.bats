@@ -112,7 +112,8 @@ exits_as() { [[ " $* " == *" $status "* ]] || fail "expected one of the statuses
 
 @test "a Cluster that describes itself incorrectly" {
     port=$(cat "$(server_dir liar)/says.port")
-    for junk in '*0' '+x' '*1\r\n:5' '*1\r\n*3\r\n:-1\r\n:5\r\n*0' '*1\r\n*3\r\n:9\r\n:16384\r\n*0' \
+    for junk in '*0' '+x' '*1\r\n:5' '*1\r\n*3\r\n:1\r\n:5\r\n*0' \
+        '*1\r\n*3\r\n:'{'-1\r\n:5','9\r\n:16384','9\r\n:5'}'\r\n*2\r\n$1\r\nh\r\n:1' \
         '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nh\r\n:70000'; do
         says CLUSTER "$junk\r\n"
         refuses 69 'no servers that own slots' acquire -N "redis+cluster://$(liar_tcp)" "$key"
