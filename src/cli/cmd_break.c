@@ -89,10 +89,8 @@ ask(const char *key, const struct record *r, struct err *err)
 	}
 	dprintf(terminal, "Break it? [y/N] ");
 	while (read(terminal, &c, 1) == 1 && c != '\n') {
-		if (length + 1 < sizeof(answer))
+		if (length + 1 < sizeof(answer)) /* of a longer one, this is longer than yes, too */
 			answer[length++] = c;
-		else
-			answer[0] = '\0';
 	}
 	(void)close(terminal);
 	if (c == '\n' && (strcmp(answer, "y") == 0 || strcmp(answer, "Y") == 0 || strcmp(answer, "yes") == 0))
