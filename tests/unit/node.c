@@ -179,6 +179,28 @@ TEST(too_many)
 }
 
 /* The request is larger than the socket's buffer, so that the WAIT behind it is never written. */
+TEST(wait_for_nothing)
+{
+	const int server = serve();
+	struct node *n = open_node(1);
+	char text[100];
+	struct got d;
+	int client;
+
+	send_word(n, 1, "EVAL");
+	client = await_client(server);
+	(void)receive(client, text, sizeof(text), 20);
+	answer(client, ":0\r\n:0\r\n");
+	ok(take(&d, PATIENCE_US) && d.reply && !d.unconfirmed, "where nothing was written, no replica need confirm it");
+	send_word(n, 2, "EVAL");
+	(void)receive(client, text, sizeof(text), 20);
+	answer(client, ":1\r\n:0\r\n");
+	ok(take(&d, PATIENCE_US) && d.unconfirmed, "the reply to that WAIT is not the next reply");
+	node_close(n);
+	(void)close(client);
+	(void)close(server);
+}
+
 TEST(unwritten_wait)
 {
 	const int server = listen_at_path(8, path);
