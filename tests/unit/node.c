@@ -187,11 +187,13 @@ TEST(wait_for_nothing)
 	struct got d;
 	int client;
 
+	unresponsive = true;
 	send_word(n, 1, "EVAL");
 	client = await_client(server);
 	(void)receive(client, text, sizeof(text), 20);
 	answer(client, ":0\r\n:0\r\n");
 	ok(take(&d, PATIENCE_US) && d.reply && !d.unconfirmed, "where nothing was written, no replica need confirm it");
+	ok(!unresponsive, "a node that replies is not unresponsive any more");
 	send_word(n, 2, "EVAL");
 	(void)receive(client, text, sizeof(text), 20);
 	answer(client, ":1\r\n:0\r\n");
