@@ -544,7 +544,7 @@ enter_shared(struct acquire *t, struct redis_backend *s, enum attempt_step *step
 	struct err why = { "" };
 	enum status status;
 
-	if (*step != ATTEMPT_HELD || holder->state != LOCK_SHARED)
+	if (*step != ATTEMPT_HELD || holder == NULL || holder->state != LOCK_SHARED)
 		return ST_HELD;
 	if (t->args->wait.until_us != 0 && !is_clear(t) && !waitqueue_await_node(t))
 		return err_set(err, ST_INTERRUPTED, "interrupted");
