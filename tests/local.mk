@@ -52,54 +52,65 @@ unit_tests = \
 	tests/unit/zk_wire \
 	# end of unit_tests
 
-# It replays its corpus.
-fuzz_tests = tests/fuzz/service
-
-# The simulation, see tests/sim/README.md.
-tests_sim_dlock_sim_SOURCES = \
+# The simulation, see tests/sim/README.md: the world, and what happens there.
+sim_world = \
 	tests/sim/arena.c \
 	tests/sim/arena.h \
 	tests/sim/calls.c \
 	tests/sim/chance.h \
-	tests/sim/client.c \
-	tests/sim/client.h \
 	tests/sim/collections.c \
-	tests/sim/command.c \
-	tests/sim/command.h \
 	tests/sim/entry.h \
 	tests/sim/event.c \
 	tests/sim/event.h \
 	tests/sim/files.c \
-	tests/sim/judge.c \
 	tests/sim/judge.h \
-	tests/sim/judge_nodes.c \
-	tests/sim/judge_state.h \
 	tests/sim/kernel.c \
 	tests/sim/kernel.h \
-	tests/sim/main.c \
-	tests/sim/mutant.c \
 	tests/sim/net.c \
 	tests/sim/net.h \
-	tests/sim/plan.c \
 	tests/sim/plan.h \
 	tests/sim/process.h \
 	tests/sim/resp.c \
 	tests/sim/resp.h \
-	tests/sim/scenario.c \
 	tests/sim/script.c \
 	tests/sim/server.c \
 	tests/sim/server.h \
-	tests/sim/shrink.c \
 	tests/sim/sorted.c \
 	tests/sim/store.c \
 	tests/sim/store.h \
-	tests/sim/world.c \
 	tests/sim/world.h \
 	tests/sim/wrap.h \
+	# end of sim_world
+tests_sim_dlock_sim_SOURCES = \
+	$(sim_world) \
+	tests/sim/client.c \
+	tests/sim/client.h \
+	tests/sim/command.c \
+	tests/sim/command.h \
+	tests/sim/judge.c \
+	tests/sim/judge_nodes.c \
+	tests/sim/judge_state.h \
+	tests/sim/main.c \
+	tests/sim/mutant.c \
+	tests/sim/plan.c \
+	tests/sim/scenario.c \
+	tests/sim/shrink.c \
+	tests/sim/world.c \
 	# end of tests_sim_dlock_sim_SOURCES
 
-# What the simulation puts itself in place of: system calls, and what its mutants do wrong.
-sim_wraps = $(shell sed -n 's/^WRAPPED.[^,]*, \([a-z_]*\),.*/-Wl,--wrap=\1/p' $(srcdir)/tests/sim/*.c)
+# The fuzz target in the same world, see tests/fuzz/README.md; as a test it replays its corpus.
+tests_fuzz_service_SOURCES = \
+	$(sim_world) \
+	tests/fuzz/replay.c \
+	tests/fuzz/servers.c \
+	tests/fuzz/servers.h \
+	tests/fuzz/service.c \
+	# end of tests_fuzz_service_SOURCES
+
+# What they put themselves in place of: system calls, and what the simulation's mutants do wrong.
+wraps = $(shell sed -n 's/^WRAPPED.[^,]*, \([a-z_]*\),.*/-Wl,--wrap=\1/p' $(addprefix $(srcdir)/tests/,$(1)))
+sim_wraps = $(call wraps,sim/*.c)
+fuzz_wraps = $(call wraps,sim/calls.c fuzz/servers.c)
 
 # The longest first, so that no long one is left for the end, when the other processors idle.
 bats_tests = \
@@ -271,9 +282,8 @@ tests_data = \
 
 fuzz_data = \
 	tests/fuzz/README.md \
-	tests/fuzz/corpus/service.txt \
+	tests/fuzz/corpus.txt \
 	tests/fuzz/run \
-	tests/fuzz/service.dict \
 	# end of fuzz_data
 
 # All of these and what they read.
@@ -285,10 +295,6 @@ tests_dist = \
 	$(tests_data) \
 	$(valgrind_tests) \
 	# end of tests_dist
-
-fuzz_common = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/replay.c tests/sim/resp.c tests/sim/resp.h
-tests_fuzz_service_SOURCES = tests/fuzz/service.c tests/fuzz/servers.c tests/fuzz/servers.h tests/fuzz/wire.c tests/fuzz/wire.h \
-	$(fuzz_common)
 
 tested = $(abs_top_builddir)/dlock$(EXEEXT)
 test_env = \
@@ -337,13 +343,17 @@ MOSTLYCLEANFILES = $(check_DATA) valgrind-suite.log slow-suite.log static-suite.
 dist-hook:
 	find $(distdir)/tests -name __pycache__ -prune -exec rm -rf {} +
 
-# It is built by make check, or make sim.
-EXTRA_PROGRAMS = tests/sim/dlock-sim
+# They are built by make check, make sim, or make fuzz.
+EXTRA_PROGRAMS = tests/sim/dlock-sim tests/fuzz/service
 tests_sim_dlock_sim_CPPFLAGS = $(AM_CPPFLAGS) $(LUA_CFLAGS)
 tests_sim_dlock_sim_LDFLAGS = $(AM_LDFLAGS) $(sim_wraps)
 tests_sim_dlock_sim_LDADD = $(LDADD) $(LUA_LIBS) -lm
+tests_fuzz_service_CPPFLAGS = $(tests_sim_dlock_sim_CPPFLAGS)
+tests_fuzz_service_LDFLAGS = $(AM_LDFLAGS) $(fuzz_wraps)
+tests_fuzz_service_LDADD = $(tests_sim_dlock_sim_LDADD)
 if HAVE_SIM
 sim_program = tests/sim/dlock-sim
+fuzz_tests = tests/fuzz/service
 endif
 
 sim: tests/sim/dlock-sim$(EXEEXT)
@@ -388,10 +398,10 @@ check-valgrind: all
 	@$(can_test)
 	$(MAKE) $(AM_MAKEFLAGS) $(call chosen,$(valgrind_tests)) TEST_SUITE_LOG=valgrind-suite.log check-TESTS
 
-# Needs clang; FUZZ_SECONDS for each of FUZZ_TARGETS.  See tests/fuzz/README.md.
-FUZZ_TARGETS = $(fuzz_tests:tests/fuzz/%=%)
-fuzz: all $(fuzz_tests)
-	@$(test_env) $(srcdir)/tests/fuzz/run $(FUZZ_TARGETS)
+# Needs clang, for FUZZ_SECONDS.  See tests/fuzz/README.md.
+fuzz: all
+	@$(test_env) FUZZ_CFLAGS='$(HIREDIS_CFLAGS) $(LUA_CFLAGS)' FUZZ_LIBS='$(HIREDIS_LIBS) $(LUA_LIBS) -lm -ldl' \
+	  $(srcdir)/tests/fuzz/run $(filter %.c,$(tests_fuzz_service_SOURCES)) $(fuzz_wraps)
 
 # All states of the protocol's models; needs spin.
 model:

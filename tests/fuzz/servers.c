@@ -1,80 +1,147 @@
 /* SPDX-License-Identifier: MIT */
 #include "servers.h"
 
-#include <inttypes.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../sim/arena.h"
+#include "../sim/entry.h"
+#include "../sim/event.h"
+#include "../sim/judge.h"
+#include "../sim/process.h"
+#include "../sim/resp.h"
+#include "../sim/server.h"
+#include "../sim/wrap.h"
 #include "redis/command.h"
 
-struct server servers[SERVERS_MOST];
+#define MS INT64_C(1000)
+#define BEGIN_US (1000000 * MS)
+#define FOR_EVER_US (1000000 * MS)
+#define EVENTS_MOST 200000
 
-static struct input *input;
+struct server_notes servers[SERVERS];
+
+static const uint8_t *input;
+static size_t left;
+static unsigned int operation;
 
 void
-servers_begin(struct input *in)
-{
-	memset(servers, 0, sizeof(servers));
-	input = in;
-}
-
-void
-servers_forget(void)
-{
-	for (int i = 0; i < SERVERS_MOST; i++) {
-		servers[i].faithful = true;
-		servers[i].notes = 0;
-	}
-}
-
-/* -- Writing replies -------------------------------------------------------- */
-
-struct saying {
-	char bytes[8192];
-	size_t length;
-};
-
-__attribute__((format(printf, 2, 3))) static void
-add(struct saying *s, const char *format, ...)
+fuzz_fail(const char *what, const char *file, int line, const char *format, ...)
 {
 	va_list args;
-	int n;
 
+	fprintf(stderr, "%s:%d: broken: %s: ", file, line, what);
 	va_start(args, format);
-	n = vsnprintf(s->bytes + s->length, sizeof(s->bytes) - s->length, format, args);
+	(void)vfprintf(stderr, format, args);
 	va_end(args);
-	must(n >= 0 && (size_t)n < sizeof(s->bytes) - s->length, "too much to say");
-	s->length += (size_t)n;
+	fputc('\n', stderr);
+	abort();
 }
 
-static void
-add_text(struct saying *s, const char *text)
+/* A script has done what servers refuse. */
+void
+judge_breach(const char *rule, const char *format, ...)
 {
-	add(s, "$%zu\r\n%s\r\n", strlen(text), text);
+	must(false, "%s: %s", rule, format);
 }
 
-/* Add a text from the input. */
-static void
-add_any_text(struct saying *s)
-{
-	char *text = input_string(input, 300);
+/* -- Input ------------------------------------------------------------------ */
 
-	add_text(s, text);
-	free(text);
+unsigned int
+input_byte(void)
+{
+	if (left == 0)
+		return 0;
+	left--;
+	return *input++;
 }
 
-static void
-add_any_number(struct saying *s)
+/* A number.  Small numbers and the limits of the integer types are frequent. */
+static int64_t
+input_number(void)
 {
-	add(s, ":%" PRId64 "\r\n", input_number(input));
+	static const int64_t borders[] = { INT64_MIN, INT64_MIN + 1, -2, -1, INT64_MAX, INT64_MAX - 1, INT64_MAX / 1000,
+		(int64_t)1 << 53, (int64_t)1 << 50, (int64_t)1 << 32, INT32_MAX, -3, INT64_C(1800000000000000) };
+	const unsigned int first = input_byte();
+	uint64_t number = 0;
+
+	if (first < 0xe0)
+		return (int64_t)first;
+	if (first - 0xe0 < sizeof(borders) / sizeof(borders[0]))
+		return borders[first - 0xe0];
+	for (int i = 0; i < (first < 0xf8 ? 3 : 8); i++)
+		number = number << 8 | input_byte();
+	return (int64_t)number;
+}
+
+/* The bytes before the next NUL. */
+static struct value *
+input_text(void)
+{
+	const uint8_t *const text = input;
+	size_t length = 0;
+
+	while (left > 0 && input_byte() != 0)
+		length++;
+	return value_text(VALUE_TEXT, (const char *)text, length);
 }
 
 /* -- Replies ---------------------------------------------------------------- */
 
+#define HANDOFF "redis.call('GET', 'k') or 'BBBBBBBBBBBBBBBBBBBBBB'}"
+
+/* What the simulated servers do not know; and if it lies, the token of the holder for whoever waits. */
+static const struct value *
+know_better(int number, int argc, const struct arg *argv, const struct value *v, bool lies)
+{
+	static const char *const replies[][2] = { { "ASKING", "{ok='OK'}" }, { "AUTH", "{ok='OK'}" },
+		{ "BLPOP", "{KEYS[1], " HANDOFF }, { "CLUSTER", "{{0, 7999, {'m1', 1}}, {8000, 16383, {'m1', 2}}}" },
+		{ "CONFIG", "{'parameter', 'no'}" }, { "LPOP", "({" HANDOFF ")[1]" }, { "ROLE", "{'master'}" },
+		{ "SCAN", "{'0', {'{b}:dlock', '{a}:dlock', '{a}:dlock:history', '{0}:a}:dlock-n'}}" },
+		{ "SELECT", "{ok='OK'}" }, { "SENTINEL", "{'m0', '6379'}" }, { "WAIT", "2" } };
+	struct arg eval[4] = { { "EVAL", 4 }, { "", 0 }, { "1", 1 }, argv[argc > 1] };
+	char script[200];
+
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+		if (strcmp(argv[0].bytes, replies[i][0]) == 0 && (v->kind == VALUE_ERROR || lies)) {
+			eval[1].length = (size_t)snprintf(script, sizeof(script),
+			    "--!df flags=allow-undeclared-keys\nreturn %s", replies[i][1]);
+			eval[1].bytes = script;
+			return store_run(server_store(number), 4, eval);
+		}
+	}
+	return v;
+}
+
+/* A copy of a reply, in which the input replaces what it likes. */
+static struct value *
+forge(const struct value *v)
+{
+	const unsigned int how = input_byte();
+	struct value *f;
+
+	if (how >= 0xe0)
+		return how < 0xf0 ? value_integer(input_number()) : input_text();
+	if (how >= 0xd8)
+		return value_of(VALUE_NIL);
+	if (v->kind != VALUE_LIST) {
+		f = value_of(v->kind);
+		*f = *v;
+		return f;
+	}
+	f = value_list(how < 0xc8 ? v->items : how < 0xd0 ? v->items + 1 : how % 8 < v->items ? how % 8 : v->items);
+	for (size_t i = 0; i < f->items; i++)
+		f->item[i] = i < v->items ? forge(v->item[i]) : input_text();
+	return f;
+}
+
+/* -- Notes ------------------------------------------------------------------ */
+
 struct note *
-servers_note(struct server *s, const char *token)
+servers_note(struct server_notes *s, const char *token)
 {
 	int i;
 
@@ -89,295 +156,173 @@ servers_note(struct server *s, const char *token)
 	return &s->note[i];
 }
 
-/* Add a holder in the format of acquire.lua and inspect.lua; what only share.lua returns may follow. */
-static void
-add_holder(struct saying *s, unsigned int how, const char *token, const char *more)
+static bool
+is_script(const struct arg *argv, enum script script)
 {
-	add(s, more != NULL ? "*15\r\n:0\r\n" : "*12\r\n:0\r\n");
-	if (how % 2 == 0)
-		add_text(s, token);
-	else
-		add_any_text(s);
-	if (how < 2)
-		add(s, ":900\r\n:%u\r\n$3\r\nu@h\r\n$1\r\nl\r\n:5\r\n:7\r\n:1\r\n$6\r\nstring\r\n:1\r\n:0\r\n", how);
-	else {
-		add_any_number(s);
-		add(s, ":%u\r\n", how % 3 == 0);
-		add_any_text(s);
-		add_any_text(s);
-		add_any_number(s);
-		add_any_number(s);
-		add_any_number(s);
-		add_any_text(s);
-		add_any_number(s);
-		add_any_number(s);
-	}
-	if (more != NULL) {
-		add_text(s, "");
-		add(s, "%s", more);
-	}
+	return strcmp(command_script(script), argv[1].bytes) == 0;
 }
 
-static enum script
-script_of(const char *source)
-{
-	int i;
-
-	for (i = SCRIPT_ACQUIRE; i <= SCRIPT_UNSHARE; i++) {
-		if (strcmp(command_script((enum script)i), source) == 0)
-			break;
-	}
-	must(i <= SCRIPT_UNSHARE, "a script that there is not");
-	return (enum script)i;
-}
-
-/* {1, now, length, fence, holds, asked}; the first number is not 1 if the lock isn't renewed. */
+/* Note what a script says. */
 static void
-add_renewal(struct saying *s, unsigned int how, struct note *n)
+take_note(struct server_notes *s, int argc, const struct arg *argv, const struct value *v)
 {
-	static const int numbers[] = { 1, 0, -1, 1 };
+	const int keys = (int)strtol(argv[2].bytes, NULL, 10);
+	struct note *const n = servers_note(s, 3 + keys < argc ? argv[3 + keys].bytes : "");
+	const struct value *const first = v->kind == VALUE_LIST && v->items > 0 ? v->item[0] : v;
+	const bool yes = first->kind == VALUE_INTEGER && first->integer == 1;
 
-	n->renewed = n->renewed || numbers[how % 4] == 1;
-	add(s, "*6\r\n:%d\r\n", numbers[how % 4]);
-	if (how < 4) {
-		add(s, ":1763749000000\r\n:10000\r\n:7\r\n$0\r\n\r\n$0\r\n\r\n");
-		return;
-	}
-	add_any_number(s);
-	add_any_number(s);
-	add_any_number(s);
-	add_any_text(s);
-	add_any_text(s);
-}
-
-/* Slots, each as if it were the only one. */
-static void
-add_each_slot(struct saying *s, unsigned int how, int count)
-{
-	add(s, "*%d\r\n", count);
-	for (int i = 0; i < count; i++)
-		add_holder(s, how + (unsigned int)i, "BBBBBBBBBBBBBBBBBBBBBB", NULL);
-}
-
-/* What acquire.lua and share.lua return; `more` follows a holder, see add_holder(). */
-static void
-add_attempt(struct saying *s, unsigned int how, struct note *n, const char *more)
-{
-	if (how < 6) {
-		n->granted = true;
-		add(s, "*2\r\n:1\r\n:%d\r\n", 7 + (int)how);
-	} else if (how == 15)
-		add(s, "*2\r\n:-1\r\n:5\r\n");
-	else if (how == 14) /* it claims to be the server of the first node */
-		add(s, "*2\r\n:-2\r\n:1\r\n");
-	else if (how == 13) {
-		add(s, "*2\r\n:-3\r\n");
-		add_any_text(s);
-	} else
-		add_holder(s, how - 6, "BBBBBBBBBBBBBBBBBBBBBB", more);
-}
-
-static void
-answer_script(struct saying *s, struct server *server, unsigned int how, int argc, const struct arg *arg)
-{
-	static const char handoff[] = "BBBBBBBBBBBBBBBBBBBBBB"; /* of a reader */
-	const enum script script = script_of(arg[1].bytes);
-	const int keys = (int)strtol(arg[2].bytes, NULL, 10);
-	struct note *const n = servers_note(server, 3 + keys < argc ? arg[3 + keys].bytes : "");
-
-	must(keys >= 1 && 3 + keys <= argc, "an EVAL of %d keys and %d words", keys, argc);
-	switch (script) {
-	case SCRIPT_ACQUIRE:
-	case SCRIPT_SHARE:
-		must(argc == 3 + keys + 14 || argc == 3 + keys + 15, "an acquire request of %d words", argc);
-		add_attempt(s, how, n, script == SCRIPT_SHARE ? ":0\r\n:2\r\n" : NULL);
-		break;
-	case SCRIPT_INSPECT:
-		add_holder(s, how, handoff, NULL);
-		break;
-	case SCRIPT_SLOTS:
-		add_each_slot(s, how, how == 15 ? 1 : keys / 2);
-		break;
-	case SCRIPT_HISTORY:
-		add(s, "*5\r\n:1763749000000\r\n");
-		add_text(s, handoff);
-		add_any_number(s);
-		add(s, "*1\r\n");
-		add_any_text(s);
-		add(s, "*1\r\n");
-		add_any_text(s);
-		break;
-	case SCRIPT_RENEW:
-		add_renewal(s, how, n);
-		break;
-	case SCRIPT_RELEASE:
-		n->released = n->released || how % 4 < 2;
-		add(s, ":%d\r\n", how % 4 == 1 ? 2 : how % 4 == 0 ? 1 : (int)(how % 4) - 3);
-		break;
-	case SCRIPT_UNDO:
-	case SCRIPT_UNSHARE:
+	if (is_script(argv, SCRIPT_ACQUIRE) || is_script(argv, SCRIPT_SHARE))
+		n->granted = n->granted || yes;
+	else if (is_script(argv, SCRIPT_RENEW))
+		n->renewed = n->renewed || yes;
+	else if (is_script(argv, SCRIPT_RELEASE))
+		n->released = n->released || yes || (first->kind == VALUE_INTEGER && first->integer == 2);
+	else if (is_script(argv, SCRIPT_UNDO) || is_script(argv, SCRIPT_UNSHARE))
 		n->undone = true;
-		add(s, ":1\r\n");
-		break;
-	case SCRIPT_BREAK:
-		if (arg[3 + keys].bytes[0] == '\0')
-			add_any_text(s);
-		else
-			add(s, ":%d\r\n", (int)(how % 3) - 1);
-		break;
-	default:
-		if (how == 1)
-			add_text(s, handoff);
-		else
-			add(s, ":%d\r\n", how == 0);
-		break;
-	}
 }
+
+/* -- Servers ---------------------------------------------------------------- */
 
 static void
-add_slots(struct saying *s, unsigned int how)
+come_back(void *subject, unsigned int how)
 {
-	if (how == 0) {
-		add(s, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$2\r\nm1\r\n:7000\r\n");
-		return;
-	}
-	add(s, "*2\r\n*3\r\n:0\r\n");
-	add_any_number(s);
-	add(s, "*2\r\n$2\r\nm1\r\n:7000\r\n*4\r\n:8000\r\n:16383\r\n*2\r\n");
-	add_any_text(s);
-	add_any_number(s);
-	add(s, "*2\r\n$2\r\nm3\r\n:7003\r\n");
+	(void)subject;
+	server_return((int)how / 2, how % 2 == 1);
 }
 
+/* Send anything but a whole reply. */
 static void
-add_page(struct saying *s, unsigned int how)
+misbehave(struct conn *conn, int number, unsigned int what, const char *bytes, size_t length)
 {
-	add(s, "*2\r\n");
-	if (how % 2 == 0)
-		add_text(s, "0");
-	else
-		add_any_text(s);
-	add(s, "*%u\r\n", how / 2);
-	for (unsigned int i = 0; i < how / 2; i++)
-		add_any_text(s);
+	const unsigned int kind = what / 16, how = what % 16;
+	const struct value *junk;
+
+	if (kind == 9 && how > 7) { /* no reply to this request */
+	} else if (kind == 9)
+		net_part(-1, number, event_now() + (how == 0 ? FOR_EVER_US : (int64_t)how * 100 * MS));
+	else if (kind == 10 && how > 7)
+		net_cut(number);
+	else if (kind == 10) {
+		server_stop(number);
+		event_at(event_now() + (int64_t)how * 100 * MS, come_back, NULL, (unsigned int)number * 2 + how % 2);
+	} else if (kind == 15) {
+		junk = input_text();
+		net_reply(conn, junk->text, junk->length);
+	} else
+		net_reply(conn, bytes, kind == 11 ? length / 2 : length);
+	if (kind == 12)
+		net_reply(conn, bytes, length);
+	else if (kind == 13)
+		net_flood(conn);
+	else if (kind == 14 || (kind == 11 && how % 2 == 0))
+		net_cut(number);
 }
 
-static void
-answer_command(struct saying *s, unsigned int how, const struct arg *arg)
+/* Reply as the input says. */
+static bool
+reply(struct conn *conn, int number, int argc, const struct arg *argv, const struct value *v)
 {
-	const char *const name = arg[0].bytes;
+	static const char *const errors[] = { NULL, "NOAUTH Authentication required.",
+		"NOPERM this user has no permissions to run the 'blpop' command",
+		"READONLY You can't write against a read only replica.", "LOADING", "BUSY", "OOM", "MISCONF",
+		"WRONGTYPE", "MOVED 5000 m2:7002", "ASK 5000 m2:7002", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN",
+		"WRONGPASS", "ERR \x1b[2J\x07" };
+	static char bytes[65536];
+	const unsigned int what = input_byte(), kind = what / 16, how = what % 16;
+	struct server_notes *const s = &servers[number];
+	const bool script = strcmp(argv[0].bytes, "EVAL") == 0;
+	size_t length;
 
-	if (strcmp(name, "SCAN") == 0)
-		add_page(s, how);
-	else if (strcmp(name, "TIME") == 0 && how == 0)
-		add(s, "*2\r\n$10\r\n1763749000\r\n$3\r\n123\r\n");
-	else if (strcmp(name, "TIME") == 0 || strcmp(name, "CONFIG") == 0) {
-		add(s, "*2\r\n");
-		add_any_text(s);
-		add_any_text(s);
-	} else if (strcmp(name, "INFO") == 0)
-		add_any_text(s);
-	else if (strcmp(name, "ROLE") == 0)
-		add(s, "*1\r\n$6\r\n%s\r\n", how == 0 ? "master" : "slave!");
-	else if (strcmp(name, "SENTINEL") == 0)
-		add(s, how == 0 ? "*2\r\n$2\r\nm0\r\n$4\r\n6379\r\n" : "*-1\r\n");
-	else if (strcmp(name, "CLUSTER") == 0)
-		add_slots(s, how);
-	else if (strcmp(name, "WAIT") == 0)
-		add(s, ":%u\r\n", how == 0 ? 255 : how);
-	else if (strcmp(name, "BLPOP") == 0) {
-		add(s, "*2\r\n");
-		add_text(s, arg[1 + how % 2].bytes);
-		add_text(s, "BBBBBBBBBBBBBBBBBBBBBB");
-	} else if (strcmp(name, "LPOP") == 0)
-		add_text(s, "BBBBBBBBBBBBBBBBBBBBBB");
-	else {
-		must(strcmp(name, "AUTH") == 0 || strcmp(name, "SELECT") == 0 || strcmp(name, "ASKING") == 0, "%s",
-		    name);
-		add(s, "+OK\r\n");
+	must(event_count() < EVENTS_MOST, "it goes on without an end");
+	must(!script || v->kind != VALUE_ERROR, "%s", v->text);
+	if (v->kind == VALUE_NIL && strcmp(argv[0].bytes, "BLPOP") == 0 && kind < 6)
+		return false;
+	s->faithful = s->faithful && kind < 6;
+	/* After a missing or an additional reply, each further reply is assigned to a different request. */
+	s->wild = s->wild || (kind == 9 && how > 7) || (kind == 11 && how % 2 == 1) || kind == 12 || kind == 13 ||
+	    kind == 15;
+	v = know_better(number, argc, argv, v, kind == 6 || kind == 7);
+	if (kind == 6 || kind == 7)
+		v = forge(v);
+	else if (kind == 8)
+		v = value_error(how > 0 ? errors[how] : argv[argc - 1].bytes); /* which may be the password */
+	if (script)
+		take_note(s, argc, argv, v);
+	length = resp_write(v, bytes, sizeof(bytes));
+	if (kind > 8)
+		misbehave(conn, number, what, bytes, length);
+	for (size_t at = 0, n; at < length && kind <= 8; at += n) {
+		n = kind == 5 ? 1 : length;
+		net_reply(conn, bytes + at, n);
 	}
+	return true;
 }
 
-static const char *const errors[] = { "ERR no", "NOAUTH Authentication required.",
-	"NOPERM this user has no permissions", "READONLY You can't write against a read only replica.", "LOADING",
-	"BUSY", "OOM", "MISCONF", "WRONGTYPE", "MOVED 5000 m2:7002", "ASK 5000 m2:7002", "TRYAGAIN", "CLUSTERDOWN",
-	"MASTERDOWN", "WRONGPASS", "ERR \x1b[2J\x07" };
-
-/* -- Requests --------------------------------------------------------------- */
-
-static struct server *
-server_of(const struct peer *p)
+/* Names lead to the servers, too. */
+WRAPPED(int, getaddrinfo,
+    (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **addresses))
 {
-	const int number = p->host[0] == 'n' ? p->host[1] - '0' : 0;
+	char address[16];
 
-	/* A Cluster may report any host. */
-	return &servers[number >= 0 && number < SERVERS_MOST ? number : 0];
+	(void)port;
+	(void)snprintf(address, sizeof(address), "10.0.0.%d",
+	    1 + ((unsigned char)host[strlen(host) - 1] + 2) % SERVERS);
+	return __real_getaddrinfo(address, "6379", hints, addresses);
 }
 
-/* Send anything but an honest reply. */
-static void
-misbehave(struct peer *p, unsigned int kind, unsigned int how, struct saying *s)
-{
-	char *junk;
+/* -- The world -------------------------------------------------------------- */
 
-	switch (kind) {
-	case 9: /* no reply at all, or no reply to this request only */
-		p->mute = how % 2 == 0;
-		return;
-	case 10:
-		p->closed = true;
-		return;
-	case 11: /* half of the reply */
-		wire_say(p, s->bytes, s->length / 2);
-		p->closed = how % 2 == 0;
-		return;
-	case 12: /* the reply twice */
-		wire_say(p, s->bytes, s->length);
-		wire_say(p, s->bytes, s->length);
-		return;
-	case 13:
-		wire_say(p, s->bytes, s->length);
-		p->floods = true;
-		return;
-	case 14:
-		wire_say(p, s->bytes, s->length);
-		p->closed = true;
-		return;
-	default:
-		junk = input_string(input, 1000);
-		wire_say(p, junk, strlen(junk));
-		free(junk);
-		return;
-	}
+void
+servers_begin(const uint8_t *bytes, size_t length)
+{
+	static const struct clock_plan clock = { .drift = 0 };
+	static const struct net_plan plan = { .delay_us = 100, .torn_per_mille = 50 };
+	static struct chance chance;
+
+	input = bytes;
+	left = length;
+	memset(servers, 0, sizeof(servers));
+	chance.state = 1;
+	arena_reset();
+	event_reset(BEGIN_US);
+	kernel_reset(&chance);
+	net_reset(&plan, &chance);
+	server_execute(reply);
+	for (int i = 0; i < SERVERS; i++)
+		server_start(i, 0, 0);
+	kernel_enter(0, &clock);
 }
 
 void
-servers_answer(void *context, struct peer *p, int argc, const struct arg *arg)
+servers_end(void)
 {
-	const unsigned int what = input_byte(input), kind = what / 16, how = what % 16;
-	struct server *const server = server_of(p);
-	struct saying s = { .length = 0 };
+	kernel_leave();
+	script_tidy();
+	for (int i = 0; i < FILES; i++)
+		must(kernel_file[i].kind == FILE_NONE || kernel_file[i].kind == FILE_SIGNAL,
+		    "a descriptor was left open");
+}
 
-	(void)context;
-	if (p->mute) {
-		server->faithful = false;
-		return;
+static void
+too_late(void *subject, unsigned int of)
+{
+	(void)subject;
+	must(of != operation, "it takes too long");
+}
+
+void
+servers_watch(int64_t limit_us)
+{
+	for (int i = 0; i < SERVERS; i++) {
+		servers[i].faithful = true;
+		servers[i].notes = 0;
 	}
-	if (kind == 8) {
-		server->faithful = false;
-		add(&s, "-%s\r\n", errors[how]);
-	} else if (strcmp(arg[0].bytes, "EVAL") == 0)
-		answer_script(&s, server, kind < 8 ? how : 0, argc, arg);
-	else if (strcmp(arg[0].bytes, "BLPOP") != 0 || what != 0) /* a list may stay empty for a long time */
-		answer_command(&s, how, arg);
-	if (kind == 7)
-		p->piece = 1;
-	if (kind <= 8) {
-		wire_say(p, s.bytes, s.length);
-		return;
-	}
-	server->faithful = false;
-	/* After a missing or an additional reply, each further reply is assigned to a different request. */
-	server->wild = server->wild || kind == 12 || kind == 13 || kind == 15 || (kind % 2 == 1 && how % 2 == 1);
-	misbehave(p, kind, how, &s);
+	event_at(event_now() + limit_us, too_late, NULL, ++operation);
+}
+
+void
+servers_settle(void)
+{
+	must(!kernel_spins(), "it goes on without an end");
+	kernel_sleep(kernel_time() + 10 * MS);
 }

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../sim/event.h"
+#include "../sim/kernel.h"
 #include "base/clock.h"
-#include "fuzz.h"
+#include "base/text.h"
 #include "net/password.h"
 #include "redis/backend.h"
 #include "redis/url.h"
 #include "servers.h"
-#include "wire.h"
 
 /*
  * The whole backend with servers of any kind: honest ones, and servers that lie, reply in small pieces, close the
@@ -18,6 +19,11 @@
  * error in one sentence.  All requests are well-formed.  A lock is acquired, renewed or released only if a majority
  * of the servers has confirmed it.
  */
+enum {
+	NODES_MOST = 3,
+	OPERATIONS = 3
+};
+
 #define ROUND_MS 500
 #define WAIT_US INT64_C(3000000)
 #define LIMIT_US (WAIT_US + INT64_C(20000000))
@@ -25,18 +31,34 @@
 
 static struct {
 	int nodes;
-	bool services; /* some of the nodes use Sentinel or are Clusters */
-	bool leaked;   /* the input contains the password, so servers may send it by chance */
+	bool services;			  /* some of the nodes use Sentinel or are Clusters */
+	bool leaked;			  /* the input contains the password, so servers may send it by chance */
+	struct hold hold[OPERATIONS + 1]; /* of locks that were not released, behind a foreign one */
+	int holds;
 	struct backend *backend;
 } game;
 
 /* -- Checks ----------------------------------------------------------------- */
 
-static void
-begin_operation(void)
+/* Is it UTF-8 that can be printed, as text_utf8() has it, which a unit test compares with all of Unicode? */
+static bool
+is_harmless(const char *text)
 {
-	servers_forget();
-	wire_set_limit(LIMIT_US);
+	size_t length;
+
+	for (; *text != '\0'; text += length) {
+		length = text_utf8(text, strlen(text));
+		if (length == 0)
+			return false;
+	}
+	return true;
+}
+
+/* The same, a single line that is not empty, and without the password, as required for an error message? */
+static bool
+is_sentence(const char *text)
+{
+	return text[0] != '\0' && is_harmless(text) && (game.leaked || strstr(text, PASSWORD) == NULL);
 }
 
 static void
@@ -49,16 +71,12 @@ static void
 check_err(enum status status, const struct err *err)
 {
 	static const enum status known[] = { ST_NO, ST_USAGE, ST_NO_QUORUM, ST_HELD, ST_DENIED, ST_INTERRUPTED };
-	bool wild = game.leaked;
 	size_t i;
 
 	for (i = 0; i < sizeof(known) / sizeof(known[0]) && known[i] != status; i++)
 		;
 	must(i < sizeof(known) / sizeof(known[0]), "status %d: %s", (int)status, err->text);
 	must(status == ST_INTERRUPTED || is_sentence(err->text), "%s", err->text);
-	for (i = 0; i < SERVERS_MOST; i++)
-		wild = wild || servers[i].wild;
-	must(wild || strstr(err->text, PASSWORD) == NULL, "%s", err->text);
 }
 
 /* The number of servers that may have replied this. */
@@ -79,17 +97,29 @@ check_majority(const char *token, size_t member, const char *what)
 	    count_notes(token, member), game.nodes);
 }
 
-/* Grants of honest servers to a failed attempt must have been rolled back. */
+/* Is it the token of a lock that was left? */
+static bool
+is_left(const char *token)
+{
+	int i;
+
+	for (i = 1; i <= game.holds && strncmp(game.hold[i].token, token, TOKEN_LENGTH) != 0; i++)
+		;
+	return i <= game.holds;
+}
+
+/* Grants of honest servers to a failed attempt must have been rolled back, once all bytes have arrived. */
 static void
 check_undone(const char *but)
 {
+	servers_settle();
 	for (int i = 0; i < game.nodes && !game.services; i++) {
-		const struct server *const s = &servers[i];
+		const struct server_notes *const s = &servers[i];
 
 		for (int j = 0; j < s->notes && s->faithful && !s->wild; j++) {
 			const struct note *const n = &s->note[j];
 
-			must(!n->granted || n->undone || n->released || (but != NULL && strcmp(n->token, but) == 0),
+			must(!n->granted || n->undone || n->released || is_left(n->token) || strcmp(n->token, but) == 0,
 			    "node %d keeps what %s was granted", i, n->token);
 		}
 	}
@@ -130,57 +160,74 @@ check_view(const struct record *v)
 
 /* -- Operations ------------------------------------------------------------- */
 
-static void
-try_lease(unsigned int how, int interrupt_fd)
+/* Acquire a lock or a slot; it may enter again by the last lock that it left. */
+static bool
+try_acquire(unsigned int how, int interrupt_fd, char slot_key[KEY_MAX + 1], struct lease *lease)
 {
-	const struct service *const ops = game.backend->service;
 	const bool slots = (how & 18) == 16;
-	char slot_key[KEY_MAX + 1];
 	const struct acquire_args args = { .key = "k",
 		.ttl_ms = 10000,
 		.wait = { (how & 1) != 0 ? clock_now_us() + WAIT_US : 0, interrupt_fd },
 		.owner = "u@h:1",
 		.label = "l",
-		.hold = { { "CCCCCCCCCCCCCCCCCCCCCC", 7 } },
+		.hold = { game.hold[game.holds] },
 		.holds = (how & 2) != 0,
+		.history = 2,
 		.slots = slots ? 3 : 0,
 		.slot_key = slot_key,
 		.shared = (how & 18) == 18,
 		.restart_guard_ms = (how & 4) != 0 ? 60000 : 0 };
-	enum ownership ownership;
-	struct lease lease;
 	struct err err = { "" };
-	const struct wait limit = { CLOCK_NEVER, interrupt_fd };
-	struct renewed renewed;
 	enum status status;
 
-	memset(&lease, 0, sizeof(lease));
-	begin_operation();
-	status = ops->acquire(game.backend, &args, &lease, &err);
+	servers_watch(LIMIT_US);
+	status = game.backend->service->acquire(game.backend, &args, lease, &err);
 	if (status != ST_OK) {
 		check_err(status, &err);
 		if ((how & 2) == 0)
-			check_undone(NULL);
-		return;
+			check_undone("");
+		return false;
 	}
-	must(slots == (lease.slot > 0) && lease.slot <= args.slots && (lease.key == slot_key) == slots, "slot %d",
-	    lease.slot);
-	must(hold_valid(lease.token) && lease.fence > 0 && lease.fence <= (int64_t)1 << 53, "fence %" PRId64,
-	    lease.fence);
-	must(lease.valid_until_us > clock_now_us() && lease.valid_until_us < clock_now_us() + args.ttl_ms * 1000,
+	must(slots == (lease->slot > 0) && lease->slot <= args.slots && (lease->key == slot_key) == slots, "slot %d",
+	    lease->slot);
+	must(hold_valid(lease->token) && lease->fence > 0 && lease->fence <= (int64_t)1 << 53, "fence %" PRId64,
+	    lease->fence);
+	must(lease->valid_until_us > clock_now_us() && lease->valid_until_us < clock_now_us() + args.ttl_ms * 1000,
 	    "validity");
-	if (strlen(lease.token) == TOKEN_LENGTH) {
-		check_majority(lease.token, offsetof(struct note, granted), "granted");
-		check_undone(lease.token);
+	if (strlen(lease->token) == TOKEN_LENGTH) {
+		check_majority(lease->token, offsetof(struct note, granted), "granted");
+		check_undone(lease->token);
 	}
-	begin_operation();
+	return true;
+}
+
+static void
+try_lease(unsigned int how, int interrupt_fd, bool leave)
+{
+	const struct service *const ops = game.backend->service;
+	const struct wait limit = { CLOCK_NEVER, interrupt_fd };
+	char slot_key[KEY_MAX + 1];
+	struct lease lease = { .slot = 0 };
+	enum ownership ownership;
+	struct renewed renewed;
+	struct err err = { "" };
+	enum status status;
+
+	if (!try_acquire(how, interrupt_fd, slot_key, &lease))
+		return;
+	servers_watch(LIMIT_US);
 	status = ops->renew(game.backend, &lease, &limit, &renewed, &err);
 	if (status == ST_OK) {
 		check_majority(lease.token, offsetof(struct note, renewed), "renewed");
 		ops->heal(game.backend, &lease, lease.valid_until_us, &limit);
 	} else
 		check_err(status, &err);
-	begin_operation();
+	if (leave) {
+		memcpy(game.hold[++game.holds].token, lease.token, sizeof(lease.token));
+		game.hold[game.holds].fence = lease.fence;
+		return;
+	}
+	servers_watch(LIMIT_US);
 	status = ops->release(game.backend, &lease, (how & 8) != 0 ? 500 : 0, &ownership, &err);
 	if (status == ST_OK)
 		check_majority(lease.token, offsetof(struct note, released), "released");
@@ -199,9 +246,9 @@ try_look(unsigned int what, int interrupt_fd)
 	enum status status;
 
 	memset(record, 0, sizeof(record));
-	record[0].key = "a";
+	record[0].key = "k";
 	record[1].key = "b";
-	begin_operation();
+	servers_watch(LIMIT_US);
 	status = game.backend->service->look(game.backend, &args, record, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
@@ -232,8 +279,7 @@ try_list(unsigned int how, int interrupt_fd)
 	struct err err = { "" };
 	enum status status;
 
-	begin_operation();
-	wire_set_limit(INT64_C(1000000000)); /* each page has its own timeout */
+	servers_watch(INT64_C(1000000000)); /* each page has its own timeout */
 	status = game.backend->service->list(game.backend, (how & 1) != 0 ? "*" : NULL, &args, &keys, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
@@ -259,7 +305,7 @@ try_break(void)
 
 	memset(&record, 0, sizeof(record));
 	record.key = "k";
-	begin_operation();
+	servers_watch(LIMIT_US);
 	status = ops->look(game.backend, &args, &record, &err);
 	must(record.holders >= 0 && record.holders <= game.nodes, "%d holders", record.holders);
 	if (status != ST_OK || record.status != ST_OK) {
@@ -269,7 +315,7 @@ try_break(void)
 	check_view(&record);
 	for (int i = 0; i < record.holders; i++) {
 		breaking.holder = &record.holder[i];
-		begin_operation();
+		servers_watch(LIMIT_US);
 		status = ops->break_holder(game.backend, &breaking, &ownership, &err);
 		if (status != ST_OK)
 			check_err(status, &err);
@@ -293,7 +339,7 @@ try_examine(unsigned int how)
 	struct err err;
 	int nodes;
 
-	begin_operation();
+	servers_watch(LIMIT_US);
 	if ((how & 1) == 0) {
 		nodes = game.backend->service->probe(game.backend, probed);
 		must(nodes == game.nodes, "%d nodes", nodes);
@@ -312,11 +358,11 @@ try_examine(unsigned int how)
 static void
 open_game(unsigned int shape)
 {
-	static const char *const urls[2][SERVERS_MOST] = { { "redis://u:" PASSWORD "@n0/1", "redis://n1",
-							       "redis://n2" },
-		{ "redis+sentinel://s0,s1/jobs", "redis+cluster://:" PASSWORD "@c0,c1", "redis://n2" } };
+	static const char *const urls[2][NODES_MOST] = { { "redis://u:" PASSWORD "@n0/1", "redis://n1", "redis://n2" },
+		{ "redis+sentinel://s3,s4/jobs", "redis+cluster://:" PASSWORD "@c1,c4", "redis://n2" } };
+	static const struct hold foreign = { "CCCCCCCCCCCCCCCCCCCCCC", 7 };
 	static struct password no_password;
-	struct service_config config = { .nodes = 1 + (int)(shape % SERVERS_MOST),
+	struct service_config config = { .nodes = 1 + (int)(shape % NODES_MOST),
 		.password = &no_password,
 		.node_timeout_ms = ROUND_MS,
 		.replicas = (shape & 0x10) != 0 ? 2 : 0,
@@ -325,6 +371,7 @@ open_game(unsigned int shape)
 	struct err err;
 
 	memset(&game, 0, sizeof(game));
+	game.hold[0] = foreign;
 	game.nodes = config.nodes;
 	game.services = (shape & 0x20) != 0;
 	for (int i = 0; i < config.nodes; i++)
@@ -332,35 +379,46 @@ open_game(unsigned int shape)
 	must(redis_service.open(&config, &game.backend, &err) == ST_OK, "%s", err.text);
 }
 
+static void
+interrupt(void *subject, unsigned int number)
+{
+	(void)subject;
+	kernel_signal((int)number);
+}
+
+static void
+try_something(void)
+{
+	const unsigned int what = input_byte(), how = what / 8, when = input_byte();
+	const int interrupt_fd = when > 0 ? kernel_signal_fd(0) : -1;
+
+	if (when > 0)
+		event_at(event_now() + (int64_t)(when - 1) * 10000, interrupt, NULL, 0);
+	if (what % 8 < 3)
+		try_lease(how, interrupt_fd, what % 8 == 2);
+	else if (what % 8 == 3)
+		try_look(LOOK_STATE | ((what & 0x40) != 0 ? LOOK_HISTORY : 0), interrupt_fd);
+	else if (what % 8 == 4)
+		try_list(how, interrupt_fd);
+	else if (what % 8 == 5)
+		try_break();
+	else if (what % 8 == 6)
+		try_examine(how);
+	else
+		try_look(LOOK_HISTORY, interrupt_fd);
+	servers_settle();
+	(void)kernel_take_signals(0);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-	struct input in = input_of(bytes, length);
-	unsigned int what, shape;
-	int interrupt_fd;
-
-	shape = input_byte(&in);
-	wire_begin(&in, servers_answer, NULL);
-	servers_begin(&in);
-	open_game(shape);
+	servers_begin(bytes, length);
+	open_game(input_byte());
 	game.leaked = memmem(bytes, length, PASSWORD, strlen(PASSWORD)) != NULL;
-	for (int i = 0; i < 3; i++) {
-		what = input_byte(&in);
-		interrupt_fd = (what & 0x80) != 0 ? wire_readable() : -1;
-		if (what % 8 < 3)
-			try_lease(what / 8, interrupt_fd);
-		else if (what % 8 == 3)
-			try_look(LOOK_STATE | ((what & 0x40) != 0 ? LOOK_HISTORY : 0), interrupt_fd);
-		else if (what % 8 == 4)
-			try_list(what / 8, interrupt_fd);
-		else if (what % 8 == 5)
-			try_break();
-		else if (what % 8 == 6)
-			try_examine(what / 8);
-		else
-			try_look(LOOK_HISTORY, interrupt_fd);
-	}
+	for (int i = 0; i < OPERATIONS; i++)
+		try_something();
 	game.backend->service->close(game.backend);
-	wire_end();
+	servers_end();
 	return 0;
 }

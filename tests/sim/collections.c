@@ -206,6 +206,25 @@ run_lindex(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
+run_lrange(struct store *s, int argc, const struct arg *a)
+{
+	const struct entry *e = store_find(s, a[1]);
+	const int items = e == NULL ? 0 : e->items;
+	int64_t from, to;
+	struct value *v;
+
+	(void)argc;
+	if (!arg_number(a[2], &from) || !arg_number(a[3], &to))
+		return value_error("ERR value is not an integer or out of range");
+	from = from >= 0 ? from : from + items >= 0 ? from + items : 0;
+	to = to < 0 ? to + items + 1 : to < items ? to + 1 : items;
+	v = value_list(from < to ? (size_t)(to - from) : 0);
+	for (size_t i = 0; i < v->items; i++)
+		v->item[i] = value_of_arg(e->item[(size_t)from + i].name);
+	return v;
+}
+
+struct value *
 run_lset(struct store *s, int argc, const struct arg *a)
 {
 	struct entry *e = store_find(s, a[1]);

@@ -95,6 +95,7 @@ def any_command(r):
         ["HMGET", key, "a", "b", member], ["HINCRBY", key, member, number], ["HLEN", key], ["HKEYS", key],
         ["RPUSH", key, member], ["LPUSH", key, member, "z"], ["LPOP", key], ["LINDEX", key, number], ["LLEN", key],
         ["LSET", key, number, member], ["LTRIM", key, "0", r.choice(["-1", "0", "1"])],
+        ["LRANGE", key, number, number],
         ["ZADD", key, number, member], ["ZADD", key, "NX", number, member], ["ZADD", key, "1", "b", "1", "a"],
         ["ZREM", key, member], ["ZCARD", key], ["ZSCORE", key, member], ["ZCOUNT", key, bound, "+inf"],
         ["ZRANGEBYSCORE", key, bound, bound], ["ZRANGEBYSCORE", key, "-inf", "+inf", "WITHSCORES", "LIMIT", "0", "2"],
@@ -138,6 +139,7 @@ def script_call(r, scripts):
         ("invite", [k, metadata, waiting], []),
         ("slots", [waiting, k, metadata, leave, metadata], [r.choice(["", "w1", "w2"]), 400000, r.choice([0, 1])]),
         ("inspect", [k, metadata, holds, waiting], []),
+        ("history", [k, metadata, waiting, history], r.choice([[], [1]])),
     ])
     return ["EVAL", scripts[name], len(keys), *keys, *args], name
 

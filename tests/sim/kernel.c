@@ -16,6 +16,7 @@
 struct process kernel_process[PROCESSES];
 struct file kernel_file[FILES];
 struct thread *kernel_thread;
+static struct thread *caller; /* of kernel_enter(): it has no stack of its own */
 struct chance *kernel_chance;
 
 static ucontext_t scheduler;
@@ -41,6 +42,8 @@ run(struct thread *t)
 
 	t->waiting = false;
 	t->wait++;
+	if (t == caller)
+		return;
 	kernel_thread = t;
 	(void)swapcontext(&scheduler, &t->context);
 	kernel_thread = before;
@@ -49,7 +52,14 @@ run(struct thread *t)
 static void
 leave(void)
 {
-	(void)swapcontext(&kernel_thread->context, &scheduler);
+	if (kernel_thread != caller) {
+		(void)swapcontext(&kernel_thread->context, &scheduler);
+		return;
+	}
+	kernel_thread = NULL;
+	while (caller->waiting && event_next(NEVER))
+		;
+	kernel_thread = caller;
 }
 
 static void
@@ -275,17 +285,39 @@ kernel_reset(struct chance *from)
 	}
 }
 
-void
-kernel_start(int number, const struct clock_plan *clock, void (*main)(int))
+static struct process *
+new_process(int number, const struct clock_plan *clock)
 {
 	struct process *p = &kernel_process[number];
 
 	p->clock = *clock;
-	p->main = main;
 	p->runs = true;
 	p->signals = kernel_open(FILE_SIGNAL, number) - FD_FIRST;
+	return p;
+}
+
+void
+kernel_start(int number, const struct clock_plan *clock, void (*main)(int))
+{
+	struct process *p = new_process(number, clock);
+
+	p->main = main;
 	if (p->signals < 0 || kernel_new_thread(number, enter_main, p) == NULL)
 		abort();
+}
+
+void
+kernel_enter(int number, const struct clock_plan *clock)
+{
+	kernel_thread = caller = new_process(number, clock)->thread;
+	caller->process = number;
+	caller->used = true;
+}
+
+void
+kernel_leave(void)
+{
+	kernel_thread = caller = NULL;
 }
 
 bool

@@ -33,6 +33,10 @@ void kernel_reset(struct chance *);
 void kernel_start(int process, const struct clock_plan *, void (*main)(int process));
 bool kernel_runs(int process);
 
+/* Make the caller the only thread of a process until kernel_leave(): the simulation continues while it waits. */
+void kernel_enter(int process, const struct clock_plan *);
+void kernel_leave(void);
+
 /* Pause the process, or its host, until that time. */
 void kernel_pause(int process, int64_t until_us);
 

@@ -53,4 +53,7 @@ void net_part(int process, int server, int64_t until_us);
 void net_cut(int server);
 void net_refuse(int server, bool refused);
 
+/* After what it has sent, the server sends more, whenever it is read and without an end. */
+void net_flood(struct conn *);
+
 #endif

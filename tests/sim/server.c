@@ -11,7 +11,7 @@
 #include "arena.h"
 #include "entry.h"
 #include "event.h"
-#include "judge.h"
+#include "plan.h"
 #include "resp.h"
 
 #define DAY_ONE_US INT64_C(1700000000000000)
@@ -47,11 +47,18 @@ static struct server {
 static const char no_blpop[] = "NOPERM this user has no permissions to run the 'blpop' command";
 
 static server_observer *watcher;
+static server_executed *executed;
 
 void
 server_watch(server_observer *observer)
 {
 	watcher = observer;
+}
+
+void
+server_execute(server_executed *callee)
+{
+	executed = callee;
 }
 
 static void
@@ -163,8 +170,9 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 		return;
 	}
 	v = store_run(&s->store, argc, argv);
-	judge_request(x->server, net_client(x->conn), argc, argv, v);
-	if (v->kind == VALUE_NIL && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
+	if (executed(x->conn, x->server, argc, argv, v))
+		;
+	else if (v->kind == VALUE_NIL && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
 		if (s->blocks == BLOCKED || argc > LOCKS + 2)
 			abort();
 		x->blocked = true;

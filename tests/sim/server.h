@@ -44,11 +44,15 @@ void server_restore(int server);
 /* Write a fence of a different century into the metadata. */
 void server_spoil(int server, const char *metadata);
 
-/* -- For traces and for compare.py ------------------------------------------------- */
+/* -- For traces, the judge, liars and compare.py ------------------------------------ */
 
-/* Called for each executed request with its reply; NULL: no callback. */
+/* Called for each request that is replied to with its reply; NULL: no callback. */
 typedef void server_observer(int server, int client, int argc, const struct arg *, const struct value *);
 void server_watch(server_observer *);
+
+/* Called for each executed request with its reply; nil for a BLPOP that has to wait.  True: the callee has replied. */
+typedef bool server_executed(struct conn *, int server, int argc, const struct arg *, const struct value *);
+void server_execute(server_executed *);
 
 /* Run as a server on standard input and output, with the real clock, until the end of the input. */
 int server_serve(void);

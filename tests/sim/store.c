@@ -335,6 +335,7 @@ static const struct command {
 	{ "LLEN", 2, 2, TYPE_LIST, run_size },
 	{ "LPOP", 2, 2, TYPE_LIST, run_lpop },
 	{ "LPUSH", 3, 0, TYPE_LIST, run_lpush },
+	{ "LRANGE", 4, 4, TYPE_LIST, run_lrange },
 	{ "LSET", 4, 4, TYPE_LIST, run_lset },
 	{ "LTRIM", 4, 4, TYPE_LIST, run_ltrim },
 	{ "PEXPIRE", 3, 3, ANY, run_pexpire },

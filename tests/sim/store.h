@@ -85,6 +85,9 @@ struct entry *store_find_text(struct store *, const char *key);
 
 /* -- Scripts ----------------------------------------------------------------- */
 
+/* Free the memory that scripts have left. */
+void script_tidy(void);
+
 /* From now on replace `from` by `to` in the source of the scripts. */
 void script_mutate(const char *from, const char *to);
 

@@ -220,6 +220,13 @@ strike(void *subject, unsigned int number)
 
 /* -- The simulation ------------------------------------------------------------------------------ */
 
+static bool
+judge(struct conn *conn, int server, int argc, const struct arg *argv, const struct value *v)
+{
+	judge_request(server, net_client(conn), argc, argv, v);
+	return false;
+}
+
 static void
 set_up(const struct plan *p, bool trace)
 {
@@ -231,6 +238,7 @@ set_up(const struct plan *p, bool trace)
 	kernel_reset(&chance);
 	net_reset(&p->net, &chance);
 	server_watch(trace ? tell_request : NULL);
+	server_execute(judge);
 	for (int i = 0; i < p->servers; i++) {
 		server_start(i, p->server_offset_us[i], p->server_drift[i]);
 		if (p->refuses)
