@@ -178,13 +178,11 @@ TEST(too_many)
 	send_too_many(0, 200);
 }
 
-/* The request is larger than the socket's buffer, so that the WAIT behind it is never written. */
 TEST(wait_for_nothing)
 {
-	const int server = serve();
-	struct node *n = open_node(1);
+	const int server = listen_at_path(8, path);
+	struct node *n = open_node(path, 1);
 	char text[100];
-	struct got d;
 	int client;
 
 	unresponsive = true;
@@ -192,17 +190,18 @@ TEST(wait_for_nothing)
 	client = await_client(server);
 	(void)receive(client, text, sizeof(text), 20);
 	answer(client, ":0\r\n:0\r\n");
-	ok(take(&d, PATIENCE_US) && d.reply && !d.unconfirmed, "where nothing was written, no replica need confirm it");
+	ok(take(PATIENCE_US) && d.reply && !d.unconfirmed, "where nothing was written, no replica need confirm it");
 	ok(!unresponsive, "a node that replies is not unresponsive any more");
 	send_word(n, 2, "EVAL");
 	(void)receive(client, text, sizeof(text), 20);
 	answer(client, ":1\r\n:0\r\n");
-	ok(take(&d, PATIENCE_US) && d.unconfirmed, "the reply to that WAIT is not the next reply");
+	ok(take(PATIENCE_US) && d.unconfirmed, "the reply to that WAIT is not the next reply");
 	node_close(n);
 	(void)close(client);
 	(void)close(server);
 }
 
+/* The request is larger than the socket's buffer, so that the WAIT behind it is never written. */
 TEST(unwritten_wait)
 {
 	const int server = listen_at_path(8, path);
