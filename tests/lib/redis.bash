@@ -335,6 +335,12 @@ has_grown() {
     [ "$left" -gt "$before" ]
 }
 
+# outlives_its_lease [SERVER]: the lease of $key, of 3 s, is renewed for longer than that.
+outlives_its_lease() {
+    local _
+    for _ in 1 2 3 4; do is_renewed "$key" "$@"; done
+}
+
 # is_held, is_free: fail with a message otherwise.
 is_held() { held "$@" || fail "expected $1 to be held"; }
 is_free() { free "$@" || fail "expected $1 to be free, but it holds $(rcli "${2:-a}" get "$1")"; }

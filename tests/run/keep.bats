@@ -5,12 +5,6 @@
 
 load ../lib/keep
 
-# outlives_its_lease: the lease, of 3 s, is renewed for longer than that.
-outlives_its_lease() {
-    local _
-    for _ in 1 2 3 4; do is_renewed "$key"; done
-}
-
 # keeps SHELL LINE...: in a script of that shell the lock is held until the script ends.
 keeps() {
     local shell=$1

@@ -60,8 +60,7 @@ load ../lib/reentry
     wait_until '[ -e inside ]'
     kill -KILL "$bg"
     wait_until "! alive $command_pid"
-    # It takes longer than the outer one's lease.
-    for _ in 1 2 3 4; do is_renewed "$key" n1; done
+    outlives_its_lease n1
     refuses 75 '' acquire "$key"
     touch stop
     wait_until "free '$key' n1"
