@@ -28,6 +28,8 @@ from zkwire import XID_EVENT, XID_PING, frame, pack_text, take_text
 LONG_LEASE = b"dlock 1\nttl_ms 999999999999999999\nsince_ms 999999999999999999\nkept min-hold\n"
 OK_END = struct.pack(">i?i", -1, True, -1)
 STAT_SIZE = 68
+STRANGER = b"_c_\x1b[2J\xff\n-lock-0000000000"
+FAR_NUMBER = b"x--2147483648"
 
 
 def stat(data=b"0123456789", czxid=1, owner=0, time_ms=1):
@@ -151,7 +153,6 @@ def result(op, code=0):
     return struct.pack(">i?i", op, False, code)
 
 
-
 LIES = {
     # frames
     "nothing": nothing,
@@ -194,11 +195,11 @@ LIES = {
     "text": with_body(struct.pack(">ii", 1, 2000000000) + stat()),
     "negative-text": with_body(struct.pack(">ii", 1, -7) + stat()),
     "nobody": with_body(struct.pack(">i", 0) + stat()),
-    "stranger": entry(b"_c_\x1b[2J\xff\n-lock-0000000000"),
-    "strange-holder": entry(b"_c_\x1b[2J\xff\n-lock-0000000000", 5),
-    "far-holder": entry(b"x--2147483648", 5),
+    "stranger": entry(STRANGER),
+    "strange-holder": entry(STRANGER, 5),
+    "far-holder": entry(FAR_NUMBER, 5),
     "long-name": entry(b"n" * 100000 + b"-0000000000"),
-    "far-number": entry(b"x--2147483648"),
+    "far-number": entry(FAR_NUMBER),
     "digits": entry(b"0" * 300),
     "no-name": entry(b""),
     "path": entry(b"../../x-0000000000"),

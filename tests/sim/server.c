@@ -163,6 +163,7 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 {
 	struct server *s = &server[x->server];
 	const struct value *v;
+	bool replied;
 
 	set_clock(s);
 	if (s->refuses && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
@@ -170,9 +171,8 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 		return;
 	}
 	v = store_run(&s->store, argc, argv);
-	if (executed(x->conn, x->server, argc, argv, v))
-		;
-	else if (v->kind == VALUE_NIL && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
+	replied = executed(x->conn, x->server, argc, argv, v);
+	if (!replied && v->kind == VALUE_NIL && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
 		if (s->blocks == BLOCKED || argc > LOCKS + 2)
 			abort();
 		x->blocked = true;
@@ -180,7 +180,7 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 		for (int i = 0; i < argc; i++)
 			x->argv[i] = argv[i];
 		s->blocked[s->blocks++] = x;
-	} else
+	} else if (!replied)
 		answer(x, argc, argv, v);
 	if (s->blocks > 0)
 		serve_blocked(s);
