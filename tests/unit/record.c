@@ -110,6 +110,11 @@ test_row(const struct row *row)
 	is_str(states[v.state], states[row->state], "%s: state", row->nodes);
 	if (row->known)
 		is_int(v.agreeing, row->agreeing, "%s: nodes that say so", row->nodes);
+	for (int i = 0; i < v.holders && row->state == LOCK_CONTENDED; i++) {
+		const int first = (int)(strchr(row->nodes, v.holder[i].token[0]) - row->nodes);
+
+		is_int(v.holder[i].left_ms, row->left_ms[first], "%s: time left of contender %d", row->nodes, i);
+	}
 	if (!has_holder(row->state))
 		return;
 	is_int(v.holder[0].left_ms, row->left, "%s: time that is surely left", row->nodes);
