@@ -145,6 +145,27 @@ TEST(races)
 	each_ok("everything was tried and closed");
 }
 
+/* connect(2) fails at once: TCP has no broadcasts. */
+TEST(at_once)
+{
+	struct list_args l = { .count = 0 };
+	struct connecting r;
+	int lowest, again;
+
+	for (int i = 0; i < 3; i++) {
+		add(&l, AF_INET, 1);
+		l.address[i].sin_addr.s_addr = htonl(INADDR_BROADCAST);
+	}
+	lowest = dup(STDIN_FILENO);
+	(void)close(lowest);
+	is_int(run(&r, &l), CONNECT_FAILED, "no address can be reached");
+	is_int(r.error, ENETUNREACH, "the reason");
+	connect_stop(&r);
+	again = dup(STDIN_FILENO);
+	(void)close(again);
+	is_int(again, lowest, "each socket is closed");
+}
+
 /* The second address isn't waited for where the first one answers. */
 TEST(patience)
 {
