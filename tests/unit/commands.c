@@ -4,6 +4,7 @@
  * statuses, and what is printed.  Each call of dlock is a process of its own; the lock is in memory that they share.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -14,6 +15,8 @@ int dlock_main(int argc, char **argv);
 #include "../../src/dlock.c"
 #undef main
 
+#include "base/duration.h"
+#include "cli/view.h"
 #include "memory_service.h"
 #include "tap.h"
 
@@ -263,8 +266,53 @@ TEST(status)
 	store->memory.held = false;
 }
 
+/* What is printed of a lease with so much time left; samples are packed, so lengths around those of their groups count. */
+static bool
+remaining(int64_t left_ms)
+{
+	static struct record r = { .state = LOCK_HELD, .holders = 1, .holder[0].state = LOCK_HELD };
+	static struct view v;
+	char expected[80];
+	struct err err;
+	int fd[2];
+	pid_t pid;
+
+	if (pipe(fd) != 0)
+		return false;
+	(void)fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(fd[1], STDOUT_FILENO);
+		r.holder[0].left_ms = left_ms;
+		if (view_add_sample(&v, "k", &r, &err) == ST_OK)
+			view_metrics(&v, NULL, 0);
+		(void)fflush(stdout);
+		_exit(0);
+	}
+	(void)close(fd[1]);
+	(void)finish(pid, fd[0]);
+	(void)snprintf(expected, sizeof(expected), "\ndlock_remaining_seconds{key=\"k\"} %" PRId64 ".%03" PRId64 "\n",
+	    left_ms / 1000, left_ms % 1000);
+	return said(expected);
+}
+
+TEST(metrics)
+{
+	int64_t left_ms;
+	int bits;
+
+	for (bits = 0; bits < 48; bits++) {
+		left_ms = INT64_C(1) << bits;
+		each(remaining(left_ms - 1) && remaining(left_ms), "%" PRId64 " ms left", left_ms);
+	}
+	each_ok("the time left of a lock");
+}
+
 TEST(break)
 {
+	char at[TIME_SIZE], after[TIME_SIZE], expected[32];
+	int released;
+
 	is_int(call("break --force k"), 1, "break of a free lock");
 	ok(said("dlock: k: not broken: the lock is free"), "it says so");
 	is_int(call("acquire --label backup k"), 0, "acquire");
@@ -274,6 +322,16 @@ TEST(break)
 	ok(said("dlock: k: gone: broken by "), "the message names who broke it");
 	is_int(call("release --json k %s", store->token), 1, "release of a broken lock");
 	ok(said("\"outcome\":\"broken\"") && said("\"broken_by\":{"), "its outcome");
+	store->broken_ago_ms = INT64_C(100) * 86400000;
+	do { /* the date may change meanwhile */
+		(void)duration_show_time(clock_wall_us() - store->broken_ago_ms * 1000, at);
+		released = call("release k %s", store->token);
+		(void)duration_show_time(clock_wall_us() - store->broken_ago_ms * 1000, after);
+	} while (strncmp(at, after, 10) != 0);
+	is_int(released, 1, "release, long after the break");
+	(void)snprintf(expected, sizeof(expected), " at %.10s ", at);
+	ok(said(expected) && said(", 100d00h ago"), "when it was broken");
+	store->broken_ago_ms = 0;
 	is_int(call("acquire k"), 0, "acquire");
 	is_int(call("release k %s", store->token), 0, "release");
 	is_int(call("release k %s", store->token), 1, "release once more");

@@ -24,6 +24,7 @@ static struct store {
 	int64_t taken_us, ended_us;
 	struct holder holder;
 	struct broken broken;
+	int64_t broken_ago_ms;
 	char said[4096];  /* by the last call, on both streams */
 	int64_t until_us; /* the end of the last wait */
 	int asked;	  /* so often has its holder been asked to end */
@@ -138,7 +139,7 @@ see(const char *key, struct record *view)
 	view->nodes = view->answered = view->agreeing = 1;
 	view->node[0].name = "memory";
 	view->broken = store->broken;
-	view->broken.ago_ms = 0;
+	view->broken.ago_ms = store->broken_ago_ms;
 	if (is_held(key)) {
 		view->holder[0] = holder_now();
 		view->holder[0].nodes = view->holders = 1;
