@@ -90,16 +90,18 @@ setup() {
     [[ $stderr == *'not accepted for other.test'*mismatch* ]] || fail "expected the name"
 }
 
-@test "the server receives the requested name" {
+@test "the server receives the requested name, if it is no address" {
     need_localhost
     spawn sni stdbuf -oL openssl s_server -accept 127.0.0.1:0 -www -cert "$(certs)/good.crt" -key "$(certs)/good.key" \
         -servername good -cert2 "$(certs)/good.crt" -key2 "$(certs)/good.key"
     wait_until "grep -q '^ACCEPT' '$(server_dir sni)/out'"
-    for name in localhost redis.test; do
+    for name in 127.0.0.1 ::1 localhost redis.test; do
         gives 69 status -N "rediss://localhost:$(sed -n 's/^ACCEPT.*://p' "$(server_dir sni)/out" | head -n 1)" \
             --sni "$name" --node-timeout 1500ms "$key"
+        case $name in *[0-9]) continue ;; esac # an address is no name
         wait_until "grep -q 'Hostname in TLS extension: .$name.' '$(server_dir sni)/out'"
     done
+    [ "$(grep -c 'Hostname in TLS extension' "$(server_dir sni)/out")" -eq 2 ] || fail "the server got an address as a name"
 }
 
 # --------------------------------------------------------------------------- as whom it comes
