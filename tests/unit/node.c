@@ -124,18 +124,22 @@ static void
 await_input(int from)
 {
 	struct pollfd fd = { .fd = from, .events = POLLIN };
+	bool early;
 
 	do
-		each(!take(1000), "not yet");
-	while (poll(&fd, 1, 0) == 0);
+		early = take(1000);
+	while (!early && poll(&fd, 1, 0) == 0);
+	each(!early, "not yet");
 }
 
-/* Go on until the node has made a connection. */
+/* Go on until the node has made a connection.  -1: it makes none. */
 static int
 await_client(int server)
 {
+	struct pollfd fd = { .fd = server, .events = POLLIN };
+
 	await_input(server);
-	return accept(server, NULL, NULL);
+	return poll(&fd, 1, 0) == 1 ? accept(server, NULL, NULL) : -1;
 }
 
 /* -- Tests ------------------------------------------------------------------ */
@@ -391,33 +395,43 @@ TEST(patient)
 /* A server refuses the login, or a request of a connection that is logged in, and the file has another password. */
 TEST(login_again)
 {
-	static const char *const refusals[] = { "-WRONGPASS no\r\n-NOPERM no\r\n", "+OK\r\n-NOAUTH no\r\n" };
+	static const struct {
+		const char *query, *refusal, *answer;
+		size_t length; /* of the login and the request */
+		bool perhaps;  /* it may have been executed */
+	} logins[] = { { "", "-WRONGPASS no\r\n-NOPERM no\r\n", "+OK\r\n-NOAUTH no\r\n", 58, true },
+		{ "", "+OK\r\n-NOAUTH no\r\n", "+OK\r\n-NOAUTH no\r\n", 58, false },
+		/* Of several refusals the first counts. */
+		{ "?db=2", "-WRONGPASS no\r\n-ERR DB index is out of range\r\n-NOPERM no\r\n",
+		    "+OK\r\n+OK\r\n-NOAUTH no\r\n", 81, true } };
 	struct password p = { .text = "one", .version = 1 };
-	char file[120], text[300];
+	char file[120], text[300], url[140];
 	struct command c;
 	struct node *n;
 	int server, client;
 
 	(void)snprintf(file, sizeof(file), "%s/password", folder);
-	for (size_t i = 0; i < COUNT(refusals); i++) {
+	for (size_t i = 0; i < COUNT(logins); i++) {
 		server = listen_at_path(8, path);
 		each(write_file(file, "two\n"), "a file");
 		p = (struct password){ .file = file, .text = "one", .version = 1, .read_us = INT64_MAX };
 		shared = &p;
-		n = open_node(path, 0);
+		(void)snprintf(url, sizeof(url), "unix://%s%s", path, logins[i].query);
+		n = open_node(url, 0);
 		shared = NULL;
 		command_begin(&c, "EVAL a 0 %c", '0');
 		send_command(n, 1, &c);
 		client = await_client(server);
-		receive(client, text, sizeof(text), 58);
+		receive(client, text, sizeof(text), logins[i].length);
 		each(strstr(text, "AUTH") != NULL && strstr(text, "one") != NULL, "the old password, not %s", text);
-		answer(client, refusals[i]);
+		answer(client, logins[i].refusal);
 		(void)close(client); /* it is not of use any more */
 		client = await_client(server);
-		receive(client, text, sizeof(text), 58);
+		receive(client, text, sizeof(text), logins[i].length);
 		each(strstr(text, "two") != NULL, "the new password, not %s", text);
-		each((strstr(text, "$1\r\n1\r\n") != NULL) == (i == 0), "it may have been executed before: %s", text);
-		answer(client, "+OK\r\n-NOAUTH no\r\n");
+		each((strstr(text, "$1\r\n1\r\n") != NULL) == logins[i].perhaps, "it may have been executed before: %s",
+		    text);
+		answer(client, logins[i].answer);
 		each(take(PATIENCE_US) && d.reply, "the same password is not tried again");
 		node_close(n);
 		(void)close(client);
@@ -450,6 +464,34 @@ TEST(login_refused)
 	node_close(n);
 	(void)close(client);
 	(void)close(server);
+}
+
+/* Who has the lock, by the nodes that say that it is not ours. */
+TEST(refused)
+{
+	static const struct {
+		enum ownership owner[5], expected;
+	} rounds[] = {
+		{ { OWNED_BY_ANOTHER, OWNED_BY_ANOTHER, OWNED_BY_ANOTHER, OWNED_NO_MORE, OWNED_BY_NOBODY },
+		    OWNED_BY_ANOTHER },
+		{ { OWNED_BY_ANOTHER, OWNED_BY_ANOTHER, OWNED_NO_MORE, OWNED_NO_MORE, OWNED_BY_NOBODY },
+		    OWNED_NO_MORE },
+		{ { OWNED_BY_ANOTHER, OWNED_BY_ANOTHER, OWNED_BY_NOBODY, OWNED_BY_NOBODY, OWNED_BY_NOBODY },
+		    OWNED_BY_NOBODY },
+	};
+	static struct round r = { .ballot = { .nodes = 5 } };
+	enum ownership ownership;
+	struct err err;
+
+	for (size_t i = 0; i < COUNT(rounds); i++) {
+		for (int node = 0; node < 5; node++) {
+			r.ballot.vote[node] = VOTE_NO;
+			r.owner[node] = rounds[i].owner[node];
+		}
+		each(nodes_round_refused(&r, &ownership, &err) == ST_NO, "it is not ours");
+		each(ownership == rounds[i].expected, "round %zu: %d", i, (int)ownership);
+	}
+	each_ok("another one holds it if most of the nodes say so");
 }
 
 TEST(window)
