@@ -237,6 +237,14 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     finishes 0
 }
 
+@test "no right to write the node of KEY: a break leaves no record there, and breaks" {
+    zk_ask 1 create "$chroot/x" ''
+    zk_ask 1 node "$chroot/$key" $((1 + 4 + 8))
+    take "$key"
+    works break --force "$key"
+    zk_is_free "$key"
+}
+
 @test "a chroot that may not be read: status is 77" {
     zk_ask 1 node "$chroot" $((2 + 4))
     refuses 77 'its ACL' status

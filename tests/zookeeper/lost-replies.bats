@@ -22,9 +22,10 @@ lost_once() {
     for kind in connect multi getChildren2 exists closeSession; do
         for what in before cut drop; do
             rm -f ran
-            lost_once "$what" "$kind" try run "$key" -- sh -c 'echo >>ran'
+            lost_once "$what" "$kind" try run "$key" -- sh -c 'echo "$DLOCK_FENCE" >>ran'
             [ "$status" -eq 0 ] || fail "$what $kind"
             [ "$(wc -l <ran)" -eq 1 ]
+            [ "$(cat ran)" -gt 0 ] || fail "$what $kind: no fence"
             wait_until "[ \"\$(entry_count '$key')\" -eq 0 ]" 4 || fail "$what $kind: $(entries "$key")"
         done
     done
