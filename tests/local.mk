@@ -169,7 +169,6 @@ bats_tests = \
 	tests/run/terminal.bats \
 	tests/harness/refusals.bats \
 	tests/security/hostile.bats \
-	tests/harness/bench.bats \
 	tests/harness/limits.bats \
 	tests/harness/ends.bats \
 	tests/queue/wait.bats \
@@ -226,6 +225,7 @@ bats_tests = \
 
 # Not in make check, but in make check-slow.
 slow_tests = \
+	tests/slow/bench.bats \
 	tests/slow/cluster.bats \
 	tests/slow/faults.bats \
 	tests/slow/fences-increase.bats \

@@ -181,11 +181,11 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 
 @test "--prometheus: a run that --max-run ended, or whose lock was lost, has not 0, though COMMAND has" {
-    line='trap "exit 0" TERM; while :; do sleep 0.05; done'
+    line='trap "exit 0" TERM; while :; do sleep 0.1; done'
     gives 124 run --max-run 100ms "$key" -- sh -c "$line"
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 124 ] || fail 'expected the status of dlock'
-    gives 137 run --max-run 100ms -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
+    gives 137 run --max-run 100ms -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 137 ]
     start_holding "$key" --ttl 3s "$line"

@@ -52,7 +52,7 @@ setup() {
     export STORE=$PWD/store STOCK=$PWD/stock.db
     # A delivery of 5 that waits for "go" to be counted, then others of 3.
     printf '%s\n' '#!/bin/sh' 'mkdir first 2>/dev/null || exec echo 3' ': >counting' \
-        'until [ -e go ]; do sleep 0.02; done' 'echo 5' >bin/count-delivery
+        'until [ -e go ]; do sleep 0.1; done' 'echo 5' >bin/count-delivery
     chmod +x bin/count-delivery
 }
 

@@ -101,7 +101,7 @@ cron_works() {
 }
 
 @test "crontab: the import is skipped while the one before runs" {
-    stub import-orders 'echo x >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.02; done'
+    stub import-orders 'echo x >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done'
     set -m
     DLOCK_CONFIG=/dev/null sh -c "exec $(cron_line import)" </dev/null >out 2>&1 3>&- 4>&- &
     bg=$!
@@ -124,7 +124,7 @@ cron_works() {
 
 @test "crontab: three hosts copy at a time, the fourth waits" {
     local runs=() i
-    stub copy-to-store 'echo "$DLOCK_SLOT" >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.02; done'
+    stub copy-to-store 'echo "$DLOCK_SLOT" >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done'
     for _ in 1 2 3 4; do
         cron copy &
         runs+=($!)
@@ -204,7 +204,7 @@ status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].wait
 @test "test-device.sh: each run has a device of its own, and its exit status" {
     local runs=() i
     for _ in 1 2 3 4 5; do
-        "$examples/test-device.sh" sh -c 'echo "$DEVICE" >>devices; until [ -e finish ]; do sleep 0.02; done' &
+        "$examples/test-device.sh" sh -c 'echo "$DEVICE" >>devices; until [ -e finish ]; do sleep 0.1; done' &
         runs+=($!)
     done
     wait_until '[ "$(wc -l 2>/dev/null <devices)" = 5 ]'
@@ -243,7 +243,7 @@ restarts() {
     local runs=() i failed=0
     stub is-healthy 'true'
     stub uname 'echo host$PPID'
-    stub restart 'echo x >>'"$PWD/restarts" 'until [ -e '"$PWD/finish"' ]; do sleep 0.02; done'
+    stub restart 'echo x >>'"$PWD/restarts" 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done'
     for _ in 1 2 3; do
         "$examples/rolling-restart.sh" web >/dev/null 2>&1 &
         runs+=($!)

@@ -18,7 +18,7 @@ script() {
 }
 
 # A command of a trap: dlock sends its signal first, then it says so, if the process still runs.
-until_said='until grep -q "; sent SIGTERM" err later 2>/dev/null; do sleep 0.05; done'
+until_said='until grep -q "; sent SIGTERM" err later 2>/dev/null; do sleep 0.1; done'
 
 # goes: wait until the script has reached its line ": >going".
 goes() {
@@ -46,4 +46,4 @@ ends() {
 # no_keeper: they end.
 no_keeper() { wait_until '[ -z "$(keepers)" ]'; }
 
-lives_on='until [ -e end ]; do sleep 0.05; done'
+lives_on='until [ -e end ]; do sleep 0.1; done'

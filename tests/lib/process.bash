@@ -13,16 +13,18 @@ short_sleep() {
     read -rt "$1" 2>/dev/null <>"$pipe" || [ $? -gt 128 ] || sleep "$1"
 }
 
-# wait_until CONDITION [SECONDS]: poll a shell condition, 10 seconds at most.  Of each look at it 300 ms count, however long
-# a machine that stalls or is busy takes.
+# wait_until CONDITION [SECONDS]: poll a shell condition, 10 seconds at most, less often from the sixth look on.  Of each
+# look at it 300 ms count, however long a machine that stalls or is busy takes.
 wait_until() {
-    local until_left=$((${2:-10} * 1000000 + 500000)) until_last=${EPOCHREALTIME/[.,]/} until_now
+    local until_left=$((${2:-10} * 1000000 + 500000)) until_last=${EPOCHREALTIME/[.,]/} until_now until_pause=0.05
+    local until_looks=0
     until eval "$1"; do
         if [ "$until_left" -le 0 ]; then
             echo "timed out waiting for: $1" >&2
             return 1
         fi
-        short_sleep 0.05
+        [ $((++until_looks)) -le 5 ] || until_pause=0.12
+        short_sleep "$until_pause"
         until_now=${EPOCHREALTIME/[.,]/}
         until_left=$((until_left - (until_now - until_last < 300000 ? until_now - until_last : 300000)))
         until_last=$until_now

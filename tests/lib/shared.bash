@@ -7,7 +7,7 @@
 . "${BASH_SOURCE[0]%/*}/queue.bash"
 
 # Who waits writes its number N to "served", and stays until there is the file "end-N", as long as there is the file "stay".
-queued_command='echo "$1" >>served; while [ -e stay ] && [ ! -e "end-$1" ]; do sleep 0.05; done'
+queued_command='echo "$1" >>served; while [ -e stay ] && [ ! -e "end-$1" ]; do sleep 0.1; done'
 
 # share [ARG...]: acquire $key as a reader; the token is in $token.
 share() { take "$key" --shared "$@"; }

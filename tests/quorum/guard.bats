@@ -86,7 +86,7 @@ bare_majority() {
     while [ "$again" -eq 1 ]; do
         rm -f stop
         rcli n3 set "$key" "$OTHER_TOKEN" px 80
-        start_holding "$key" --restart-guard 0 -v 'while [ ! -e stop ]; do sleep 0.05; done'
+        start_holding "$key" --restart-guard 0 -v 'while [ ! -e stop ]; do sleep 0.1; done'
         token=$(rcli n1 get "$key")
         within 3000 wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]"
         stops 0

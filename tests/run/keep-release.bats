@@ -6,7 +6,7 @@
 load ../lib/keep
 
 @test "release ends the keeper at once, and the script goes on" {
-    script_goes 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' 'until [ -e on ]; do sleep 0.05; done' \
+    script_goes 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' 'until [ -e on ]; do sleep 0.1; done' \
         '"$DLOCK" release "$key" "$token"' ': >released' "$lives_on"
     : >on
     wait_until '[ -e released ]'

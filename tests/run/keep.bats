@@ -215,7 +215,7 @@ keeps() {
 @test "a zombie is refused, and a process that ends during the wait gets no lock" {
     take "$key"
     # Its parent is sleep, which waits for no child.
-    sh -c '(until [ -e over ]; do sleep 0.05; done) & echo $! >zombie; exec sleep 60' 3>&- 4>&- &
+    sh -c '(until [ -e over ]; do sleep 0.1; done) & echo $! >zombie; exec sleep 60' 3>&- 4>&- &
     parent=$!
     wait_until "[ \"\$(</proc/$parent/comm)\" = sleep ]"
     : >over

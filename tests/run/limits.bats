@@ -57,7 +57,7 @@ load ../lib/redis
 }
 
 @test "waiters of a lock that is kept for less than their wait go on waiting" {
-    start_holding "$key" --min-hold 3s 'until [ -e finish ]; do sleep 0.05; done'
+    start_holding "$key" --min-hold 3s 'until [ -e finish ]; do sleep 0.1; done'
     start run --wait 60s "$key" -- echo ran
     wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
     touch finish
@@ -72,7 +72,7 @@ load ../lib/redis
     is_free "$key"
     gives 143 run --once-per 1h "$key" -- sh -c 'kill -TERM $$'
     is_free "$key"
-    gives 124 run --once-per 1h --max-run 200ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
+    gives 124 run --once-per 1h --max-run 200ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.1; done'
     is_free "$key"
     works run --once-per 1h "$key" -- true
     is_held "$key"
@@ -91,8 +91,8 @@ load ../lib/redis
 
 @test "--max-run exits with the status of timeout(1)" {
     runs=() others=()
-    for line in 'exec sleep 30' 'trap "exit 0" TERM; while :; do sleep 0.02; done' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
-        'trap "" TERM; while :; do sleep 0.02; done' 'kill -KILL $$' 'exit 7'; do
+    for line in 'exec sleep 30' 'trap "exit 0" TERM; while :; do sleep 0.1; done' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
+        'trap "" TERM; while :; do sleep 0.1; done' 'kill -KILL $$' 'exit 7'; do
         start run --max-run 4s -k 300ms "$key-${#runs[@]}" -- sh -c "$line"
         runs+=("$bg")
         timeout -k 0.3 4 sh -c "$line" 2>/dev/null 3>&- 4>&- &
@@ -107,7 +107,7 @@ load ../lib/redis
 }
 
 @test "--max-run with -k 0 never kills, as with timeout" {
-    gives 124 run --max-run 4s -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
+    gives 124 run --max-run 4s -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.1; done'
     prints ended
     is_free "$key"
 }
@@ -115,7 +115,7 @@ load ../lib/redis
 @test "-k 0 does not prevent that the command of a lost lock is killed" {
     stalls_note
     within 11000 try run --max-run 4s -k 0 --ttl 3s --node-timeout 2s "$key" -- sh -c "
-        trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.02; done"
+        trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.1; done"
     exits_76_or_killed
     [ -e gone ]
     wait_until '[ -z "$(leftovers)" ]'
@@ -133,7 +133,7 @@ load ../lib/redis
 
 @test "--signal is the first signal" {
     gives 124 run --max-run 4s --signal INT "$key" -- sh -c '
-        trap "echo got INT; exit" INT; trap "echo got TERM; exit" TERM; while :; do sleep 0.02; done'
+        trap "echo got INT; exit" INT; trap "echo got TERM; exit" TERM; while :; do sleep 0.1; done'
     prints "got INT"
 }
 
@@ -157,7 +157,7 @@ ends_without() {
     local server=$1
     shift
     rm -f stop begun
-    start_holding "$key" -N "$(node "$server")" --ttl 30s --node-timeout 1s -v "$@" 'until [ -e stop ]; do sleep 0.05; done'
+    start_holding "$key" -N "$(node "$server")" --ttl 30s --node-timeout 1s -v "$@" 'until [ -e stop ]; do sleep 0.1; done'
     eval "$away"
     : >stop
     tried_twice
@@ -205,7 +205,7 @@ ends_without() {
 }
 
 @test "once dlock was asked to end, nothing is tried for the history alone" {
-    ends='trap "exit 7" TERM; : >begun; while :; do sleep 0.05; done'
+    ends='trap "exit 7" TERM; : >begun; while :; do sleep 0.1; done'
     redis_start gone
     for option in '' '--min-hold 1h'; do
         rm -f begun
@@ -238,7 +238,7 @@ ends_without() {
         redis_start "$name"
         nodes+=(-N "$(node "$name")")
     done
-    start_holding "$key" "${nodes[@]}" --ttl 30s --node-timeout 1s -v --once-per 1h 'until [ -e stop ]; do sleep 0.05; done'
+    start_holding "$key" "${nodes[@]}" --ttl 30s --node-timeout 1s -v --once-per 1h 'until [ -e stop ]; do sleep 0.1; done'
     redis_freeze q2 q3
     : >stop
     tried_twice

@@ -44,7 +44,7 @@ load ../lib/lost
 @test "a lost lock is 76, whatever the exit status of the command" {
     runs=()
     for code in 0 1 75; do
-        traps="trap 'exit $code' TERM" start_holding "$key-$code" --ttl 6s 'while :; do sleep 0.02; done'
+        traps="trap 'exit $code' TERM" start_holding "$key-$code" --ttl 6s 'while :; do sleep 0.1; done'
         runs+=("$bg")
         rcli a del "$key-$code"
     done
@@ -130,7 +130,7 @@ load ../lib/lost
 
 @test "a lost lock ends a nested dlock and its command" {
     start_holding "$key" --ttl 3s "trap '' TERM
-        $DLOCK run $key-2 -- sh -c 'trap \"\" TERM; echo \$\$ >inner.new; mv inner.new inner; while :; do sleep 0.02; done'"
+        $DLOCK run $key-2 -- sh -c 'trap \"\" TERM; echo \$\$ >inner.new; mv inner.new inner; while :; do sleep 0.1; done'"
     wait_until '[ -s inner ]'
     rcli a del "$key"
     loses

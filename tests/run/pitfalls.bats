@@ -17,7 +17,7 @@ load ../lib/lost
         kill -KILL "$bg" 2>/dev/null || true
     done
     # On a busy machine none of them may have got so far.
-    dlock run -q --wait 20s "$key" -- sh -c 'until grep -qEx "[0-9]+" seen; do sleep 0.05; done'
+    dlock run -q --wait 20s "$key" -- sh -c 'until grep -qEx "[0-9]+" seen; do sleep 0.1; done'
     wait_until 'grep -qx -- -2 seen'
     kill "$watcher"
     wait "$watcher" || true

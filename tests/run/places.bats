@@ -29,7 +29,7 @@ load ../lib/redis
 
 @test "a service is stopped: SIGTERM to each process at once" {
     # systemd does this with all of a unit's control group.
-    traps='trap "echo TERM >>got; exit 7" TERM' start_holding "$key" 'sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    traps='trap "echo TERM >>got; exit 7" TERM' start_holding "$key" 'sleep 30 & echo $! >child; while :; do sleep 0.1; done'
     wait_until '[ -s child ] && [ "$(cat "/proc/$(cat child)/comm")" = sleep ]'
     kill -s TERM $(leftovers)
     finishes 7
@@ -47,7 +47,7 @@ in_container() { attempt timeout -k 2 30 unshare --pid --fork --kill-child --mou
     in_container "$DLOCK" run --ttl 20s "$key" -- sh -c '
         test "$PPID" -eq 1 || exit 99
         (setsid sh -c "echo \$\$ >stranger.new; mv stranger.new stranger" &)
-        while [ ! -s stranger ] || [ -e "/proc/$(cat stranger)" ]; do sleep 0.02; done
+        while [ ! -s stranger ] || [ -e "/proc/$(cat stranger)" ]; do sleep 0.1; done
         exit 4'
     exits 4
     is_free "$key"
@@ -60,7 +60,7 @@ in_container() { attempt timeout -k 2 30 unshare --pid --fork --kill-child --mou
 @test "as the first process of a container: signals reach the command, and end a waiter" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
     unshare --pid --fork --mount-proc "$DLOCK" run "$key" -- \
-        sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.02; done' 3>&- 4>&- &
+        sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.1; done' 3>&- 4>&- &
     pid=$!
     wait_until '[ -e begun ]'
     kill -s TERM "$(pgrep -P "$pid")"
@@ -84,7 +84,7 @@ in_container() { attempt timeout -k 2 30 unshare --pid --fork --kill-child --mou
     is_free "$key"
     # sudo passes a signal on to dlock, dlock to the command.
     sudo -n "$DLOCK" run --node "$(node a)" "$key" -- \
-        sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.02; done' 3>&- 4>&- &
+        sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.1; done' 3>&- 4>&- &
     pid=$!
     wait_until '[ -e begun ]'
     kill -s TERM "$pid"

@@ -135,7 +135,7 @@ while not os.path.exists(\"daemon\"):
 
 @test "a daemon that left the group and its session does not keep the lock" {
     start_holding "$key" 'setsid sh -c "echo \$\$ >daemon.new; mv daemon.new daemon; exec sleep 30" <&- >&- 2>&- &
-        while [ ! -s daemon ]; do sleep 0.02; done; exit 0'
+        while [ ! -s daemon ]; do sleep 0.1; done; exit 0'
     finishes 0 "$bg" 10
     is_free "$key"
     alive "$(cat daemon)"
@@ -144,7 +144,7 @@ while not os.path.exists(\"daemon\"):
 # ------------------------------------------------------- dlock itself is killed
 
 @test "the command dies with a dlock that was killed" {
-    traps='trap "" TERM HUP INT QUIT' start_holding "$key" 'while :; do sleep 0.02; done'
+    traps='trap "" TERM HUP INT QUIT' start_holding "$key" 'while :; do sleep 0.1; done'
     kill -KILL "$bg"
     wait_until "! alive $command_pid"
     [ "$(rcli a pttl "$key")" -gt 0 ]

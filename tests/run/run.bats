@@ -149,10 +149,10 @@ load ../lib/redis
 }
 
 @test "-v prints each signal for the command, and the time that it took to acquire the lock" {
-    gives 137 run -v --max-run 4s -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    gives 137 run -v --max-run 4s -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
     [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || fail "expected how long it took"
     [[ $stderr == *'sent SIGTERM to the command'*'sent SIGKILL to the command'* ]] || fail "expected the signals"
-    traps='trap "exit 5" USR2' start_holding "$key" -v 'while :; do sleep 0.02; done'
+    traps='trap "exit 5" USR2' start_holding "$key" -v 'while :; do sleep 0.1; done'
     kill -s USR2 "$bg"
     finishes 5
     [[ $stderr == *'sent SIGUSR2 to the command'* ]] || fail "expected the signal"

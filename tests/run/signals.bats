@@ -122,7 +122,7 @@ os.execvp(sys.argv[2], sys.argv[2:])' "$@"
 
 @test "an alarm that was set before dlock reaches the command, and the lock is released" {
     for foreground in '' --foreground; do
-        with_alarm 5 "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
+        with_alarm 5 "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.1; done'
         exits 12
         is_free "$key"
     done
@@ -152,7 +152,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 @test "a failed write of dlock sends no signal to the command" {
     "$PYTHON" -c "$deaf" "$DLOCK" run -v --ttl 6s --node-timeout 2s "$key" -- sh -c '
         exec 2>/dev/null; trap "echo PIPE >>got" PIPE; trap "echo USR1 >>heard" USR1; : >ready
-        while [ ! -e stop ]; do sleep 0.02; done; exit 6' 3>&- 4>&- &
+        while [ ! -e stop ]; do sleep 0.1; done; exit 6' 3>&- 4>&- &
     bg=$!
     wait_until '[ -e ready ]'
     kill -s USR1 "$bg"
@@ -186,7 +186,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 }
 
 @test "many signals in a short time lose neither the command nor its status" {
-    traps='trap : USR1' start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.02; done; exit 12'
+    traps='trap : USR1' start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done; exit 12'
     for _ in {1..300}; do kill -s USR1 "$bg"; done
     is_renewed "$key"
     for _ in {1..300}; do kill -s USR1 "$bg"; done

@@ -8,7 +8,7 @@ load ../lib/lost
 # How soon the command ends is measured by bench/lost and tests/fault; here another process may come in between.
 
 @test "a stopped dlock continues before its lease ends, and ends the command and its group" {
-    traps='trap "" TERM' start_holding "$key" --ttl 3s 'sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    traps='trap "" TERM' start_holding "$key" --ttl 3s 'sleep 30 & echo $! >child; while :; do sleep 0.1; done'
     wait_until '[ -s child ]'
     kill -STOP "$bg"
     loses
@@ -47,7 +47,7 @@ load ../lib/lost
 }
 
 @test "command and dlock are stopped: both continue, and the command gets the first signal" {
-    traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 12s --kill-after 4s 'while :; do sleep 0.02; done'
+    traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 12s --kill-after 4s 'while :; do sleep 0.1; done'
     kill -STOP $(leftovers)
     finishes 76
     has_ended "$command_pid"

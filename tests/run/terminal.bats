@@ -42,7 +42,7 @@ in_shell() { at_terminal_gives 0 expect='prompt> ' "$@" 'send=exit 0\n' -- bash 
 @test "control C reaches the command once and its exit status counts" {
     at_terminal_gives 1 expect=ready 'send=\x03' expect=interrupted -- \
         "$DLOCK" run "$key" -- sh -c 'n=0; trap "n=\$((n + 1)); echo interrupted" INT; echo ready
-            until [ $n -gt 0 ]; do sleep 0.02; done; i=0; while [ $i -lt 25 ]; do sleep 0.02; i=$((i + 1)); done; exit $n'
+            until [ $n -gt 0 ]; do sleep 0.1; done; i=0; while [ $i -lt 25 ]; do sleep 0.02; i=$((i + 1)); done; exit $n'
     is_free "$key"
 }
 
@@ -136,7 +136,7 @@ calling() {
 
 @test "control C that the command handles ends no script" {
     for line in "${elsewhere[@]}"; do
-        calling 'trap "exit 3" INT; : >begun; while :; do sleep 0.02; done' "$line"
+        calling 'trap "exit 3" INT; : >begun; while :; do sleep 0.1; done' "$line"
         at_terminal_gives 0 file=begun 'send=\x03' 'expect=went on 3' -- bash script
         is_free "$key"
         rm begun
@@ -214,7 +214,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 
 @test "a background job that wants to read stops, and reads after fg" {
     in_shell "send=$DLOCK run $key -- $answer &\n" expect='prompt> ' \
-        'send=until jobs | grep Stopped; do sleep 0.05; done\n' 'expect=Stopped' expect='prompt> ' \
+        'send=until jobs | grep Stopped; do sleep 0.1; done\n' 'expect=Stopped' expect='prompt> ' \
         'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
         expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
     is_free "$key"
@@ -252,7 +252,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 
 # A background job that wants to read stops, dlock with it.
 reader="sh -c 'echo \$\$ >command; read x; : >went-on'"
-has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
+has_stopped='until jobs | grep Stopped; do sleep 0.1; done'
 
 @test "--max-run ends a background job that ignores SIGTERM by SIGKILL" {
     echo "$DLOCK run --max-run 500ms -k 300ms $key -- sh -c 'trap \"\" TERM; while :; do read x; done'; echo \$? >status.new; mv status.new status" >script
@@ -303,7 +303,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 
 @test "SIGINT from another process or from --max-run ends no script" {
     at_terminal expect='went on 130' -- bash -c "
-        (until [ -s dlock ]; do sleep 0.02; done; kill -INT \$(cat dlock)) &
+        (until [ -s dlock ]; do sleep 0.1; done; kill -INT \$(cat dlock)) &
         '$DLOCK' run $key -- sh -c 'echo \$PPID >dlock.new; mv dlock.new dlock; exec sleep 30'; echo went on \$?"
     exits 0
     at_terminal_gives 0 expect='went on 124' -- \

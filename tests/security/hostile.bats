@@ -128,7 +128,7 @@ exits_as() { [[ " $* " == *" $status "* ]] || fail "expected one of the statuses
 
 @test "one lying node of three can neither grant nor take away a lock" {
     start_holding "$key" --ttl 6s --node-timeout 2s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
-        'while [ ! -e stop ]; do sleep 0.05; done; echo ran'
+        'while [ ! -e stop ]; do sleep 0.1; done; echo ran'
     # The node tells another client that it has the lock.
     says EVAL "*2\r\n:1\r\n:1700000000000000\r\n"
     refuses 75 '' acquire -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key"

@@ -11,7 +11,7 @@ load ../lib/tls
 redis_servers=a node_count=3
 
 # A command for `dlock run` that ends when the test says so, with status 5.
-until_stop='while [ ! -e stop ]; do sleep 0.05; done; exit 5'
+until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 5'
 
 # holding KEY ARG...: dlock run ARG... with that command in the background, and it holds KEY at the node.
 holding() {

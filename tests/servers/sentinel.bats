@@ -258,7 +258,7 @@ while True:
     # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
     cut_off() {
         redis_thaw s3
-        start_holding "$key-$1" "${ours[@]}" "${@:2}" 'while [ ! -e stop ]; do sleep 0.05; done'
+        start_holding "$key-$1" "${ours[@]}" "${@:2}" 'while [ ! -e stop ]; do sleep 0.1; done'
         redis_freeze s3
         if [ "$1" != nothing ]; then redis_stop confirmer; fi
         works acquire -N "redis+sentinel://$(place s4)/cut" "$key-$1"

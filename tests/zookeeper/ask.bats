@@ -94,7 +94,7 @@ begin_and_hold() {
         works renew "$key" "$token" # and does not say that it is asked
         works release "$key" "$token"
     done
-    start_holding "$key" -N "$direct" --min-hold 20s 'until [ -e stop ]; do sleep 0.05; done'
+    start_holding "$key" -N "$direct" --min-hold 20s 'until [ -e stop ]; do sleep 0.1; done'
     holder=$bg
     begin_and_hold break --ask "$key"
     stops 0 "$holder"
