@@ -106,14 +106,23 @@ TEST(connected)
 	struct wire_in expired = PACKET("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10"
 					"0123456789abcdef"
 					"\0");
-	struct wire_in reply = PACKET("\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0");
+	static const char newer[] = "\0\0\0\1\0\0\x75\x30\1\2\3\4\5\6\7\x8\0\0\0\x10"
+				    "0123456789abcdef\0";
+	static const char longer[] = "\0\0\0\0\0\0\x75\x30\1\2\3\4\5\6\7\x8\0\0\0\x10"
+				     "0123456789abcdef\0\0";
+	static const char no_length[] = "\0\0\0\0\0\0\0\0\1\2\3\4\5\6\7\x8\0\0\0\x10"
+					"0123456789abcdef\0";
+	struct wire_in others[] = { PACKET("\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0"), PACKET(newer), PACKET(longer),
+		PACKET(no_length) };
 	struct wire_session c;
 
 	ok(wire_get_connected(&in, &c) && c.length_ms == 30000 && c.id == 0x0102030405060708, "ConnectResponse");
 	ok(memcmp(c.password, "0123456789abcdef", 16) == 0, "its password");
 	ok(wire_get_connected(&old, &c), "without the last field, as of old servers");
 	ok(wire_get_connected(&expired, &c) && c.id == 0, "of a session that has expired");
-	ok(!wire_get_connected(&reply, &c), "another packet");
+	for (size_t i = 0; i < COUNT(others); i++)
+		each(!wire_get_connected(&others[i], &c), "%zu", i);
+	each_ok("another packet, version or length, and a session without a length");
 }
 
 TEST(fields)
@@ -138,15 +147,23 @@ TEST(multi)
 				       "\377\377\377\377\0\377\377\377\x9b\377\377\377\x9b"
 				       "\377\377\377\377\0\377\377\377\376\377\377\377\376"
 				       "\377\377\377\377\1\377\377\377\377");
-	struct wire_in none = PACKET("\377\377\377\377\1\377\377\377\377"), cut = PACKET("\0\0\0\1\0\0\0\0");
+	struct wire_in none = PACKET("\377\377\377\377\1\377\377\377\377");
+	struct wire_in cut = PACKET("\0\0\0\2\0\0\0\0\0\0\0\0\1\0\0\0\0");
+	struct wire_in two = PACKET("\0\0\0\1\0\0\0\0\0\0\0\0\1a\0\0\0\1\0\0\0\0\0\0\0\0\1b"
+				    "\377\377\377\377\1\377\377\377\377");
+	struct wire_in unknown = PACKET("\0\0\0\15\0\0\0\0\0\377\377\377\377\1\377\377\377\377");
+	struct wire_in positive = PACKET("\377\377\377\377\0\0\0\0\1\0\0\0\1\377\377\377\377\1\377\377\377\377");
 	struct wire_text first;
 
 	ok(wire_get_multi(&made, &first) == ZK_OK && !made.bad, "a transaction was done");
 	ok(first.length == 4 && memcmp(first.bytes, "/a/1", 4) == 0, "the path of the first node that was created");
 	is_int(wire_get_multi(&failed, &first), ZK_NO_NODE, "the error of the operation that failed");
 	is_int(wire_get_multi(&none, &first), ZK_SYSTEM_ERROR, "a transaction without results is invalid");
-	(void)wire_get_multi(&cut, &first);
-	ok(cut.bad, "results that are cut off are invalid");
+	ok(wire_get_multi(&cut, &first) == ZK_SYSTEM_ERROR && cut.bad, "results that are cut off are invalid");
+	ok(wire_get_multi(&two, &first) == ZK_OK && first.length == 1 && first.bytes[0] == 'a',
+	    "the first of two nodes");
+	is_int(wire_get_multi(&unknown, &first), ZK_SYSTEM_ERROR, "the result of another operation is invalid");
+	is_int(wire_get_multi(&positive, &first), ZK_SYSTEM_ERROR, "a positive error is none of ours");
 }
 
 static bool
