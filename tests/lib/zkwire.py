@@ -11,7 +11,7 @@
     stat PATH         its czxid, mtime, version, ephemeralOwner and number of children
     create PATH DATA  persistent; what is above it as well
     node PATH RIGHTS  creates it, with these rights for everybody (1 read, 2 write, 4 create, 8 delete, 16 admin)
-    owned PATH USER:PASSWORD  creates it, with all rights for this user and none for others
+    owned PATH USER:PASSWORD [NAME]  creates it, with all rights for this user and none for others, and NAME in it for all
     delete PATH       with all that is below it
     number PATH       creates and deletes so many sequential children that the next number is that of PATH
 
@@ -214,6 +214,8 @@ def main():
         elif command == "owned":
             client.ask("auth", struct.pack(">i", 0), pack_text("digest"), pack_text(words[1]))
             client.create(words[0], acl=(31, "auth", ""))
+            for name in words[2:]:
+                client.create(f"{words[0]}/{name}")
         elif command == "delete":
             client.delete_all(words[0])
         elif command == "number":

@@ -32,11 +32,14 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
 @test "status lists locks below the chroot, by pattern and prefix" {
     for k in "$key" "$key/b" 'x y' 'per%cent' $'a\x01b'; do take "$k"; done
     zk_ask 1 create "$chroot/empty" ''
+    zk_ask 1 owned "$chroot/unread" me:secret
     works status --json
     jq -s -e --arg key "$key" '[.[].key] | sort == (["\u0001"|"a"+.+"b", $key, $key + "/b", "per%cent", "x y"] | sort)' \
         <<<"$output" || fail "expected the keys"
     try status --json "$key*"
     [ "$(jq -r .key <<<"$output" | sort | paste -sd ' ')" = "$key $key/b" ] || fail "expected two"
+    try status --json "/$key*"
+    [ "$(jq -r .key <<<"$output" | sort | paste -sd ' ')" = "/$key /$key/b" ] || fail "expected two with slashes"
     for pattern in 'x?y' 'x\ ?'; do
         try status --json "$pattern"
         [ "$(jq -r .key <<<"$output")" = 'x y' ] || fail "$pattern"
@@ -177,6 +180,7 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     works status -N "$other" --json "$key"
     [ "$(jq -r .state <<<"$output")" = held ] || fail "expected it to be held"
     refuses 77 '' break --force -N "$other" "$key"
+    refuses 77 'its ACL' break --ask -N "$other" "$key"
     [[ $stderr != *wrong* ]] || fail "the password is shown"
     try acquire "$key"
     [ "$status" -eq 77 ] || [ "$status" -eq 75 ] || fail "expected a refusal"
@@ -201,6 +205,22 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     touch finish
     finishes 0
     zk_is_free "$key"
+}
+
+@test "digest: a password command runs again when the nodes are those of another password" {
+    zk_ask 1 create "$chroot" ''
+    echo secret >password
+    start status --watch=200ms --json --password-command 'cat password' -N "zk://me@${DLOCK_NODES#zk://}"
+    requests_reset
+    wait_until '[ "$(requests getChildren2)" -ge 1 ]'
+    [ "$(requests sync)" -ge 1 ] # so that the list is no older than the request
+    zk_ask 1 delete "$chroot"
+    zk_ask 1 owned "$chroot" me:other
+    wait_until "grep -q 'its ACL' bg.1.err"
+    echo other >password
+    take "$key" -N "zk://me:other@${DLOCK_NODES#zk://}"
+    wait_until "grep -q '$key' bg.1.out" || fail 'its new password is not used'
+    end_process "$bg"
 }
 
 @test "a user without a password: 64" {
@@ -258,8 +278,10 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     finds '.check == "acl" and .result == "warn"'
     try run -v -N "$DLOCK_NODES-other" "$key" -- true
     [[ $stderr == *'everybody may break this lock'* ]] || fail 'expected a warning'
-    zk_ask 1 owned "$chroot-mine" me:secret
+    zk_ask 1 owned "$chroot-mine" me:secret open
     mine=${DLOCK_NODES/%"$chroot"/"$chroot-mine"}
+    try run -v -N "$mine" open -- true
+    [[ $stderr == *'everybody may break this lock'* ]] || fail 'expected a warning'
     gives 0 run -v -N "$mine" "$key" -- true
     [[ $stderr != *everybody* ]] || fail 'expected no warning'
     gives 1 doctor --json -N "$mine"
@@ -312,6 +334,7 @@ round_trip() {
     export DLOCK_NODE_TIMEOUT=5s
     gives 1 doctor --json
     finds '.result == "ok" and (.finding | test("3.8|3.9|3.[5-7]"))'
+    finds '.check == "leases" and .finding == "from 1s to 30s"'
     # Its test lock: the node above it goes as every empty container does.
     wait_until "[ -z \"\$(zk_ask 1 tree '$chroot' 2>/dev/null)\" ]" 20
     finds '.check == "reach" and .result == "warn" and (.finding | test("loopback"))'
