@@ -71,7 +71,7 @@ class Link:
         while self.server.stopped:
             await asyncio.sleep(0.01)
         if head.isalpha():
-            self.writer.write(self.server.describe())
+            await self.send("word", 0, self.server.describe())
             return
         if not self.server.serves():
             return

@@ -6,7 +6,7 @@
 
 Its port is written to DIR/port; then "READY" is printed.  What it does wrong is in DIR/lie, and is read again for each
 request; without that file it does nothing wrong, but that sessions never expire.  A lie is KIND=NAME: the answer to KIND
-(an operation in zkwire.py, or "connect") is that one of LIES below.
+(an operation in zkwire.py, "connect", or "word" of four letters) is that one of LIES below.
 
     zkservers.py --lies    the names of all
 """
@@ -173,6 +173,8 @@ LIES = {
     "pings": endless(lambda talk, xid: talk.reply(XID_PING) * 100),
     "events": endless(lambda talk, xid: talk.reply(XID_EVENT, struct.pack(">ii", 3, 3) + pack_text(b"/x")) * 100),
     "event": lambda talk, xid, good: talk.reply(XID_EVENT, b"\xff\xff") + good,
+    "leaderless": lambda talk, xid, good: b"This ZooKeeper instance is not currently serving requests\n",
+    "unlisted": lambda talk, xid, good: b"srvr is not executed because it is not in the whitelist.\n",
     # sessions
     "expired": session(length=0, number=0, password=pack_text(bytes(16))),
     "other": session(number=77),
@@ -184,7 +186,8 @@ LIES = {
     "bad-password": session(password=struct.pack(">i", 2000000000)),
     # values
     "unknown-error": with_code(-99999),
-    "positive-error": with_code(5),
+    "positive-error": with_code(1),
+    "unimplemented": with_code(-6),
     "throttled": with_code(-127),
     "expired-reply": with_code(-112),
     "no-node": with_code(-101),

@@ -79,6 +79,8 @@ lies_of() {
 @test "a fake server that does not lie grants a lock" {
     works run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
     [ "$output" -gt $((1 << 32)) ] || fail "fence $output"
+    lie createContainer=unimplemented # as before 3.5.3
+    works run "$key-new" -- true
     take "$key"
     lie connect=long-time # no session becomes longer
     works renew --json "$key" "$token"
@@ -95,8 +97,10 @@ lies_of() {
 }
 
 @test "a server that is silent, but answers as ZooKeeper does when it is asked what it is, is no other server" {
-    lie connect=nothing
-    refuses 69 'no answer in time$' run --node-timeout 1s "$key" -- true
+    for answer in '' word=leaderless word=unlisted; do
+        lie connect=nothing "$answer"
+        refuses 69 'no answer in time$' run --node-timeout 1s "$key" -- true
+    done
 }
 
 @test "a server that wants its clients to authenticate, but not by digest: 77, at once" {
@@ -106,6 +110,8 @@ lies_of() {
         within 1500 gives 77 $args
         [[ $stderr$output == *'enforce.auth'* ]] || fail 'expected the reason'
     done
+    lie auth=unknown-error
+    refuses 77 'it does not accept our user and password' run -N "zk://me:pw@${DLOCK_NODES#zk://}" "$key" -- true
 }
 
 @test "the session has expired when the release writes: the lock was lost, and is not kept" {
@@ -165,6 +171,10 @@ lies_of() {
         [ ! -e begun ] || fail "$name: the command was started"
         [ "$status" -ne 0 ]
     done
+    lie
+    take "$key-held"
+    lie getChildren2=half
+    gives 69 status "$key-held"
 }
 
 @test "the node is gone when it is to be watched: the next renewal comes at once" {
