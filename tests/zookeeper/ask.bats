@@ -18,6 +18,9 @@ me="$(id -un)@$(uname -n)"
     wait_until "grep -q 'asked to end by $me:$asker; ending the command' bg.1.err" 5 # and not after a third of the lease
     zk_is_held "$key"
     alive "$asker"
+    requests_reset
+    gives 75 break --ask --wait 1s --quiet "$key"
+    [ "$(requests setData)" -le 1 ] || fail 'who asked first is replaced' # and not only by a renewal
     touch stop
     finishes 76 "$holder"
     finishes 0 "$asker"
@@ -80,6 +83,19 @@ begin_and_hold() {
     requests_reset
     start "$@"
     wait_until '[ "$(requests getData)" -ge 2 ]'
+}
+
+@test "break --ask: a renewal at the same time does not hide it" {
+    take "$key"
+    zk rules hold:setData@1
+    requests_reset
+    start break --ask --quiet "$key"
+    wait_until '[ "$(requests getData)" -ge 3 ]'
+    works renew -N "zk://127.0.0.1:${zk_direct[0]}$chroot" "$key" "$token"
+    zk rules
+    wait_until 'zk_ask 1 get "$chroot/$key/$(entries "$key")" | grep -q ^asked'
+    works release "$key" "$token"
+    finishes 0
 }
 
 @test "break and break --ask: a holder that came after the look is left alone, and so is a lock that is kept by now" {
