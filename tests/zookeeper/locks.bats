@@ -335,6 +335,7 @@ let_go() {
     holder=$bg
     start run --wait 30s "$key" -- touch entered
     queue_length_is 2
+    requests_reset
     try break --force --json "$key"
     start=$(now_ms)
     succeeds
@@ -347,6 +348,7 @@ let_go() {
     finishes 0
     [ -e entered ]
     zk_is_free "$key"
+    wait_until '[ "$(requests closeSession)" -ge 4 ]' || fail 'a session is left'
 }
 
 @test "break of a free lock exits 1, as do renew and release of a broken one" {

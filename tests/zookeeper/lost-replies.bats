@@ -98,7 +98,7 @@ lost_once() {
             start_next --ttl 6s
             queue_length_is 2
             place=$(entries "$key" | sort -t- -k 7 | tail -n 1)
-            wait_until '[ "$(requests connect)" -ge 2 ]'
+            wait_until '[ "$(requests sync)" -ge 1 ]' # on another connection, before it looks for its place
             [[ $(entries "$key") == *"$place"* ]] || fail "$what $kind: it has lost its place"
             dlock release "$key" "$token"
             zk rules

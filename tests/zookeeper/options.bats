@@ -28,7 +28,7 @@ setup() {
         refuses 1 'gone' renew "$key" "$token"
         gives 1 release --json "$key" "$token"
         [ "$(jq -r .outcome <<<"$output")" = gone ] || fail "expected gone"
-        status_is '.state == "kept"'
+        status_is '.state == "kept" and .ended_ms > 0'
         works break --force "$key"
     done
 }
@@ -183,6 +183,8 @@ setup() {
     take "$key-short" --ttl 1s
     zk rules late:setData=1.5
     refuses 69 'granted too late' acquire --token "$token" --node-timeout 8s "$key-short"
+    zk rules late:multi@1=0.6 late:setData=1.5
+    refuses 69 'granted too late' acquire --ttl 1s --node-timeout 8s "$key-late"
 }
 
 @test "release: a lock whose other nodes were removed by hand is free" {

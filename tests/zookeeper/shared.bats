@@ -77,15 +77,21 @@ wait_in_line() {
 @test "a writer that gives up lets the readers in that stood behind it" {
     readers 1
     : >stay
-    DLOCK_TTL=3s wait_in_line w r w r
+    DLOCK_TTL=3s wait_in_line w w r w r
+    requests_reset
+    kill -TERM "${waiter[1]}"
+    finishes 143 "${waiter[1]}"
+    wait_until '[ "$(requests getChildren2)" -ge 1 ]' # the reader behind it looks for the other writer
+    short_sleep 0.3
+    [ ! -e served ] || fail 'a reader passed a writer'
     kill -TERM "${waiter[0]}"
     finishes 143 "${waiter[0]}"
     wait_until '[ -e served ]'
     [ "$(wc -l <served)" -eq 1 ] || fail 'a reader passed a writer'
-    end_process "${waiter[2]}"
+    end_process "${waiter[3]}"
     rm stay
-    finishes 0 "${waiter[1]}" 60
-    finishes 0 "${waiter[3]}" 60
+    finishes 0 "${waiter[2]}" 60
+    finishes 0 "${waiter[4]}" 60
     dlock release "$key" "${tokens[0]}"
 }
 
@@ -145,5 +151,6 @@ wait_in_line() {
     for bg in "${pids[@]}"; do finishes 0 "$bg" 60; done
     [ ! -e overlaps ] || fail "$(cat overlaps)"
     [ "$(wc -l <ran)" -eq 16 ]
+    [ "$(cut -d ' ' -f 1 "$zk_dir/requests" | sort -u | wc -l)" -ge 2 ] || fail 'all use one server'
     zk_is_free "$key"
 }

@@ -48,14 +48,16 @@ nothing_is_left() {
 }
 
 @test "all slots are held: 75, and the message names the holder whose lease ends first" {
-    take_slot 2 --ttl 25s --label late
-    take_slot 2 --ttl 15s --label early
-    refuses 75 "^dlock: $key: all 2 slots are held; the first to end is held by .* \(early\), 1[0-9][.][0-9]s of its lease left" \
-        run --slots 2 "$key" -- true
-    refuses 75 'waited [0-9.]+m?s$' run --slots 2 --wait 2s "$key" -- true
+    take_slot 3 --ttl 25s --label late
+    take_slot 3 --ttl 15s --label early
+    take_slot 3 --ttl 25s --label last
+    refuses 75 "^dlock: $key: all 3 slots are held; the first to end is held by .* \(early\), 1[0-9][.][0-9]s of its lease left" \
+        run --slots 3 "$key" -- true
+    within 12000 refuses 75 'waited [0-9.]+m?s$' run --slots 3 --wait 2s "$key" -- true
+    at_least 2000
     dlock release "$name" "$token"
-    works acquire --json --slots 2 "$key"
-    json_is '.key == "\($key)/leases/slot-2" and .slot == 2 and .slots == 2'
+    works acquire --json --slots 3 "$key"
+    json_is '.key == "\($key)/leases/slot-3" and .slot == 3 and .slots == 3'
 }
 
 @test "those who wait are served in order, each with the slot that was released" {
@@ -249,4 +251,6 @@ nothing_is_left() {
     refuses 75 'all 5 slots are held' run --slots 5 "$key" -- true
     works run --slots 7 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     prints 1
+    take_slot 7 --label ours # the only one whose end is known
+    refuses 75 'the first to end is held by .*\(ours\)' run --slots 6 "$key" -- true
 }
