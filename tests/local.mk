@@ -43,6 +43,7 @@ unit_tests = \
 	tests/unit/text \
 	tests/unit/token \
 	tests/unit/url \
+	tests/unit/zk_error \
 	tests/unit/zk_metadata \
 	tests/unit/zk_path \
 	tests/unit/zk_queue \
