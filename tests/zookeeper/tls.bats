@@ -77,6 +77,7 @@ zks_url() {
 @test "a server that requires a client certificate: 77 without one, and with one of another authority" {
     DLOCK_NODES=$(zks_url 3)
     refuses 77 'it requires a client certificate; see --cert' run "$key" -- touch ran
+    gives 77 doctor
     try run --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key" -- touch ran
     fails 77 'it does not accept the client certificate'
     [ ! -e ran ] || fail "the command was started"
