@@ -115,6 +115,8 @@ setup() { zk_begin; }
 @test "servers that take more than their share of the time" {
     zk rules late:connect=1.5
     works run --node-timeout 3s "$key" -- true
+    zk rules late:connect=3 # more than half of the time: it is asked what it is, and waited for
+    works run --node-timeout 5s -N "$(zk_url 1)" "$key" -- true
 }
 
 @test "the connected server is cut off from the others: the command is dead before another enters" {
