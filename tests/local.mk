@@ -47,6 +47,7 @@ unit_tests = \
 	tests/unit/zk_metadata \
 	tests/unit/zk_path \
 	tests/unit/zk_queue \
+	tests/unit/zk_session \
 	tests/unit/zk_slots \
 	tests/unit/zk_token \
 	tests/unit/zk_url \
