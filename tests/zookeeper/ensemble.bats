@@ -334,6 +334,7 @@ round_trip() {
     export DLOCK_NODE_TIMEOUT=5s
     gives 1 doctor --json
     finds '.result == "ok" and (.finding | test("3.8|3.9|3.[5-7]"))'
+    finds '.check == "answer" and (.finding | test("in [0-9.]*[1-9]"))'
     finds '.check == "leases" and .finding == "from 1s to 30s"'
     # Its test lock: the node above it goes as every empty container does.
     wait_until "[ -z \"\$(zk_ask 1 tree '$chroot' 2>/dev/null)\" ]" 20

@@ -279,6 +279,14 @@ let_go() {
     finishes 0
 }
 
+@test "the connection of a holder ends: it makes another one at once" {
+    start_holding "$key" --ttl 30s 'until [ -e stop ]; do sleep 0.05; done'
+    requests_reset
+    zk kill "$(server_of_last multi)"
+    wait_until '[ "$(requests connect)" -ge 1 ]' 5 || fail 'it would not learn of a break' # until a third of the lease is over
+    stops 0
+}
+
 @test "a wait that times out: 75, and it leaves the queue" {
     take "$key"
     within 4000 refuses 75 '' run --wait 1s --report report "$key" -- true

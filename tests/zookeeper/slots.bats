@@ -240,6 +240,7 @@ nothing_is_left() {
     local junk i=0
     zk_ask 1 create "$chroot/$key/locks/x-12345-0000000000" '' # without any lease
     refuses 75 'another client has the mutex' run --slots 2 --node-timeout 1s "$key" -- true
+    refuses 75 "^dlock: $key: a slot may be free" run --slots 2 --wait 1s --max-waiters 1 "$key" -- true
     zk_ask 1 delete "$chroot/$key/locks"
     for junk in '' 'dlock 1' $'dlock 1\nslot 99999999999999999999\n' $'dlock 1\nslot 65\n' "$(printf 'x%.0s' {1..5000})"; do
         i=$((i + 1))
