@@ -89,7 +89,7 @@ begin_and_hold() {
     take "$key"
     zk rules hold:setData@1
     requests_reset
-    start break --ask --quiet "$key"
+    start break --ask --quiet --node-timeout 15s "$key"
     wait_until '[ "$(requests getData)" -ge 3 ]'
     works renew -N "zk://127.0.0.1:${zk_direct[0]}$chroot" "$key" "$token"
     zk rules

@@ -175,6 +175,11 @@ lies_of() {
     take "$key-held"
     lie getChildren2=half
     gives 69 status "$key-held"
+    for name in first-time last-time; do
+        lie "getData=$name"
+        works status --json "$key-held"
+        json_is '.ttl_ms >= 0 and .ttl_ms < 2147483648 and .ended_ms >= 0 and .ended_ms < 9007199254740992'
+    done
 }
 
 @test "the node is gone when it is to be watched: the next renewal comes at once" {

@@ -183,8 +183,8 @@ setup() {
     take "$key-short" --ttl 1s
     zk rules late:setData=1.5
     refuses 69 'granted too late' acquire --token "$token" --node-timeout 8s "$key-short"
-    zk rules late:multi@1=0.6 late:setData=1.5
-    refuses 69 'granted too late' acquire --ttl 1s --node-timeout 8s "$key-late"
+    zk rules late:multi@1=1.6 late:setData=3.2
+    refuses 69 'granted too late' acquire --ttl 3s --node-timeout 8s "$key-late"
 }
 
 @test "release: a lock whose other nodes were removed by hand is free" {
