@@ -128,10 +128,8 @@ merge(struct former *e, const struct former *other)
 			e->ended_ago_ms = other->ended_ago_ms;
 		}
 	} else if (is_complete(e) ? is_complete(other) && --e->votes == 0
-				  : is_complete(other) || strcmp(other->outcome, "held") == 0) {
+				  : is_complete(other) || strcmp(other->outcome, "held") == 0)
 		*e = *other;
-		e->votes = 1;
-	}
 	e->fence = fence;
 	e->nodes = nodes;
 }

@@ -58,6 +58,7 @@ TEST(open_entries)
 	ok(h.formers == 3 && strcmp(h.former[0].outcome, "held") == 0 && h.former[0].end_ms == -1 &&
 		h.former[0].held_ms == 50000,
 	    "held");
+	ok(h.success.at_ms == 0 && h.run.at_ms == 0, "no run is known");
 	ok(strcmp(h.former[1].outcome, "expired") == 0 && h.former[1].end_ms == 60000 && h.former[1].held_ms == 10000,
 	    "expired, with the end of the lease");
 	ok(strcmp(h.former[2].outcome, "expired") == 0 && h.former[2].end_ms == -1 && h.former[2].held_ms == -1,
@@ -80,6 +81,23 @@ TEST(merging)
 	ok(strcmp(h.former[0].token, A) == 0 && h.former[0].fence == 9 && h.former[0].nodes == 4, "the greatest fence");
 	ok(strcmp(h.former[0].outcome, "lost") == 0, "the outcome of most nodes");
 	ok(strcmp(h.former[1].outcome, "expired") == 0 && h.former[1].end_ms == 70000, "expired on two nodes");
+	forget();
+}
+
+/* In any order of the nodes. */
+TEST(outcomes)
+{
+	add("", 0, A " 9000 ran 3 - - - 5000 0 7 0 0 ");
+	add("", 0, A " 9000 ran 3 - - - 5000 0 7 0 0 ");
+	add("", 0, A " 9001 lost 3 - - - 5000 0 7 0 0 ");
+	add(B, 0, B " - open - - - - 50000 0 8 0 0 ");
+	add("", 0, B " - open - - - - 50000 0 8 0 0 ");
+	add("", 0, C " - open - - - - 50000 0 9 0 0 ");
+	add(C, 0, C " - open - - - - 50000 0 9 0 0 ");
+	history_finish(&h, 3, 1);
+	ok(strcmp(h.former[0].token, C) == 0 && strcmp(h.former[1].token, B) == 0, "the greatest fence is first");
+	ok(strcmp(h.former[0].outcome, "held") == 0 && strcmp(h.former[1].outcome, "held") == 0, "held on one node");
+	ok(strcmp(h.former[2].outcome, "ran") == 0, "the outcome of two of three nodes");
 	forget();
 }
 
@@ -111,7 +129,7 @@ TEST(clocks_that_differ)
 	    "a node with an older success does not replace it");
 	history_finish(&h, 3, 0);
 	ok(h.formers == 2 && h.former[0].start_ms == 200000 && h.former[0].end_ms == 300001 &&
-		h.former[0].held_ms == 100001,
+		h.former[0].held_ms == 100001 && h.former[0].ended_ago_ms == 99999,
 	    "start and end by one clock");
 	forget();
 }
