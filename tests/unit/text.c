@@ -165,6 +165,9 @@ TEST(pieces)
 	text_add(&t, "xyz", 2);
 	text_addf(&t, "%d%%", 42);
 	is_str(buffer, "a\\x00b\\nxy42%", "more is added behind it");
+	t = text_in(buffer, sizeof(buffer));
+	text_add_shown(&t, "x\xe2\x82\xac", 3);
+	is_str(buffer, "x\\xe2\\x82", "nothing behind the length is read");
 }
 
 /* Is all of it printable UTF-8, without a part of a character? */
@@ -282,6 +285,11 @@ TEST(after_cut)
 	text_addf(&t, "%s", "j");
 	ok(strcmp(buffer + strlen(buffer) - 3, "...") == 0, "nothing is added behind a cut");
 
+	memset(large, '~', sizeof(large));
+	t = text_in(large, 8);
+	text_add(&t, "0123456789", 10);
+	ok(large[8] == '~', "nothing is written behind the end");
+
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	long_text[sizeof(long_text) - 1] = '\0';
 	t = text_in(large, sizeof(large));
@@ -345,20 +353,25 @@ static const struct {
 	{ "another-word-of-22-let", "another-word-of-22-let" },
 	{ "a\\b\n", "a\\\\b\\n" },
 	{ "an \xc3\xa4nigma", "an *" },
+	{ "t95", "*" },
 };
 
 TEST(quoting)
 {
 	static const char *const passwords[] = { "secret", "secretive", "s\\p", "\xc3\xa4nigma", "" };
 	char text[64], word[8], padded[100];
+	struct text t = text_in(text, sizeof(text));
 
 	for (size_t i = 0; i < COUNT(passwords); i++)
 		text_keep_secret(SECRET_PASSWORD, passwords[i], strlen(passwords[i]));
+	text_keep_secret(SECRET_TOKEN, TOKEN, strlen(TOKEN)); /* "t95" replaces it */
 	for (size_t i = 0; i < 100; i++) {
 		(void)snprintf(word, sizeof(word), "t%zu", i);
 		text_keep_secret(SECRET_TOKEN, word, strlen(word));
 	}
 	text_keep_secret(SECRET_TOKEN, TOKEN, strlen(TOKEN));
+	text_add_quoted(&t, "a secret", 5);
+	is_str(text, "a sec", "a secret is whole");
 	for (size_t i = 0; i < COUNT(quotes); i++)
 		is_str(text_quote(quotes[i].text, text, sizeof(text)), quotes[i].quoted, "'%s' quoted", quotes[i].text);
 	is_str(text_quote("t84 t85", text, sizeof(text)), "t84 *", "only the newest tokens are hidden");
