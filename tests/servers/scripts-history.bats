@@ -30,6 +30,7 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
 @test "the history: acquire.lua adds an entry, release.lua completes it once, history.lua reads it" {
     remember "$one" 5
     [ "$(outcomes)" = 'open -' ]
+    [ "$(rcli a pttl "$meta:history")" -gt 2592010000 ]
     remember "$one" 5 # sent again
     [ "$(outcomes)" = 'open -' ]
     returns 1 script fence "$key" "$meta" "$meta:history" , "$one" "$(($(rcli a hget "$meta" fence) + 1))"
@@ -86,6 +87,9 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     rcli a del "$key" >/dev/null
     give_back "$three" 0 0 0 1000 0 '' 'released -'
     [ "$(outcomes)" = 'open -,lost 0,expired -' ]
+    # Somebody has deleted its key: it ended before its lease.
+    remember "$one" 5
+    [ "$(rcli a lindex "$meta:history" 1 | cut -d ' ' -f 2)" -le $((($(rcli a time | head -n 1) + 1) * 1000)) ]
 }
 
 @test "the history: it has its length, and the last success and command outlive it" {
@@ -104,6 +108,9 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     give_back "$three" 0 0 0 1000 0 '' 'released -'
     remember "$one" 0
     [ "$(outcomes)" = 'released -,ran 3' ]
+    rcli a del "$key" >/dev/null
+    remember "$two" 1
+    [ "$(outcomes)" = 'open -' ]
 }
 
 @test "the history: a key of another type costs nobody the lock" {

@@ -64,7 +64,7 @@ load ../lib/scripts
     acquire "$one"
     rcli a pexpire "$meta" 100
     queue "$two" '' w1 60000
-    [ "$(rcli a pttl "$meta")" -gt 60000 ]
+    [ "$(rcli a pttl "$meta")" -gt 3600000 ]
 }
 
 @test "release.lua hands over if there is a waiter: one handoff token, for the window" {
@@ -298,6 +298,8 @@ replace() {
     number=${lines[13]}
     [ "$number" -gt 1700000000000000 ]
     [[ $(rcli a hget "$meta" asked) == "$one "*' w1@here:1' ]]
+    replace "$two" w1 $((number += 60000000)) # of another node, whose clock is ahead
+    [ "${lines[13]}" = "$number" ]
     replace "$two" w2 0
     [ "${lines[13]}" -gt "$number" ]
     [[ $(rcli a hget "$meta" asked) == "$one "*' w1@here:1' ]] || fail 'expected who asked first'

@@ -56,6 +56,7 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     [ "$(rcli a get "$key")" = "$one" ]
     [ "$(rcli a pttl "$key")" -le 20000 ]
     [ "$(rcli a hget "$meta" fence)" = "${lines[1]}" ]
+    [ "$(rcli a pttl "$meta")" -gt 3600000 ]
     acquire "$two"
     [ "${lines[0]}" = 0 ]
     [ "${lines[1]}" = "$one" ]
