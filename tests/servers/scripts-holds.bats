@@ -25,6 +25,7 @@ load ../lib/scripts
     returns 1 renew "$one.abcdefgh"
     returns 2 release "$one.abcdefgh" 0
     returns 0 renew "$one.abcdefgh"
+    [ "$(rcli a zscore "$meta:holds" "$one.abcdefgh")" -lt "-$((($(rcli a time | head -n 1) + 500) * 1000))" ]
     is_held "$key"
     returns 1 release "$inner" 0
     is_free "$key"

@@ -95,6 +95,10 @@ entry() {
 }
 
 @test "acquire.lua: the fence is greater than the last one, near the server's time, never far ahead" {
+    near=$((($(rcli a time | head -n 1) - 1000) * 1000000))
+    acquire "$one" "$near"
+    [ "${lines[1]}" = "$near" ]
+    rcli a del "$key" "$meta"
     acquire "$one"
     before=${lines[1]}
     now=$(rcli a time | head -n 1)000000
@@ -151,8 +155,10 @@ entry() {
 
 @test "release.lua keeps the lock for a while, and nothing prolongs it" {
     acquire "$one"
-    returns 1 give_back "$one" 5000
+    rcli a pexpire "$meta" 100000
+    returns 1 give_back "$one" 5000 0 0 60000
     [ "$(rcli a pttl "$key")" -le 5000 ]
+    [ "$(rcli a pttl "$meta")" -gt 3661000 ]
     [ "$(rcli a get "$key")" = "$one" ]
     returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
     [ "$(rcli a pttl "$key")" -le 5000 ]

@@ -115,6 +115,11 @@ TEST(start)
 	is_int(k.renew_at_us, 100 * S + 100 * MS, "where a node lacks the lock it is due after 100 ms");
 	start(100 * S, 150 * MS, 101 * S, false);
 	is_int(k.renew_at_us, 100 * S + 45 * MS, "or after three tenths of a lease that is short");
+	lease_hasten(&k, 101 * S);
+	is_int(k.renew_at_us, 100 * S + 45 * MS, "what is due later hastens nothing");
+	start(100 * S, 30 * S, 129 * S, true);
+	lease_hasten(&k, 105 * S);
+	is_int(k.renew_at_us, 105 * S, "a renewal can be due earlier");
 	start(100 * S, 30 * S, 129 * S, true);
 	ok(!lease_over(&k, 129 * S - 1), "valid until the last microsecond");
 	ok(lease_over(&k, 129 * S), "not valid after that");
