@@ -89,7 +89,11 @@ set_view(struct record *v, struct holder holders[NODES_MAX], const struct row *r
 	for (int i = 0; i < v->nodes; i++) {
 		v->node[i].state = put_node(&holders[i], row->nodes[i], row->left_ms[i], row->fence[i]);
 		v->node[i].left_ms = row->left_ms[i];
+		holders[i].waiting = holders[i].holds = 10 + (i == 1);
 	}
+	/* What stands behind the nodes is not looked at. */
+	holders[v->nodes] = holders[0];
+	v->node[v->nodes] = v->node[0];
 }
 
 static bool
@@ -110,6 +114,8 @@ test_row(const struct row *row)
 	is_str(states[v.state], states[row->state], "%s: state", row->nodes);
 	if (row->known)
 		is_int(v.agreeing, row->agreeing, "%s: nodes that say so", row->nodes);
+	else
+		is_int(v.holders, 0, "%s: no holder", row->nodes);
 	for (int i = 0; i < v.holders && row->state == LOCK_CONTENDED; i++) {
 		const int first = (int)(strchr(row->nodes, v.holder[i].token[0]) - row->nodes);
 
@@ -119,6 +125,10 @@ test_row(const struct row *row)
 		return;
 	is_int(v.holder[0].left_ms, row->left, "%s: time that is surely left", row->nodes);
 	is_int(v.holder[0].fence, row->known_fence, "%s: fence", row->nodes);
+	is_int(v.holder[0].nodes, v.agreeing, "%s: its nodes", row->nodes);
+	is_int(v.holder[0].waiting, row->nodes[1] == v.holder[0].token[0] ? 11 : 10, "%s: the most waiters",
+	    row->nodes);
+	is_int(v.holder[0].holds, v.holder[0].waiting, "%s: the most holds", row->nodes);
 	ok(strncmp(v.holder[0].owner, "owner of ", 9) == 0 && v.holder[0].owner[9] == v.holder[0].token[0], "%s: owner",
 	    row->nodes);
 }
@@ -159,6 +169,34 @@ TEST(mixed)
 		    states[mixed[i][2]]);
 		is_str(states[v.state], states[mixed[i][3]], "the state of the majority");
 		ok(v.holders == 1 && v.holder[0].state == v.state, "the holder of the majority");
+	}
+}
+
+/* Of another client only the exact value of the key says whether two nodes have the same holder. */
+TEST(fingerprints)
+{
+	static const struct {
+		enum lock_state state[2], merged;
+		const char *fingerprint[2];
+	} cases[] = {
+		{ { LOCK_OTHER_CLIENT, LOCK_OTHER_CLIENT }, LOCK_OTHER_CLIENT, { "x", "x" } },
+		{ { LOCK_OTHER_CLIENT, LOCK_OTHER_CLIENT }, LOCK_CONTENDED, { "x", "y" } },
+		{ { LOCK_OTHER_CLIENT, LOCK_OTHER_CLIENT }, LOCK_CONTENDED, { "x", "" } },
+		{ { LOCK_OTHER_CLIENT, LOCK_HELD }, LOCK_CONTENDED, { "x", "x" } },
+		{ { LOCK_HELD, LOCK_HELD }, LOCK_HELD, { "x", "y" } },
+	};
+	static struct holder holders[NODES_MAX];
+	struct record v = { .nodes = 2 };
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		for (int j = 0; j < 2; j++) {
+			(void)put_node(&holders[j], 'a', 100, 5);
+			holders[j].state = v.node[j].state = cases[i].state[j];
+			(void)snprintf(holders[j].fingerprint, 2, "%s", cases[i].fingerprint[j]);
+		}
+		(void)record_merge(&v, holders);
+		is_str(states[v.state], states[cases[i].merged], "%s '%s' and %s '%s'", states[cases[i].state[0]],
+		    cases[i].fingerprint[0], states[cases[i].state[1]], cases[i].fingerprint[1]);
 	}
 }
 
@@ -267,4 +305,121 @@ TEST(breaks)
 	for (size_t i = 0; i < COUNT(said); i++)
 		record_note_break(&r, &said[i]);
 	is_str(r.broken.token, "c", "the last break that a node knows of");
+}
+
+/* -- Sentences -------------------------------------------------------------- */
+
+#define DAYS INT64_C(86400000) /* of many of them the time is shown with its date */
+
+static const struct {
+	struct holder holder;
+	const char *end; /* of the sentence */
+} sentences[] = {
+	{ { .state = LOCK_HELD, .owner = "u@h:7", .left_ms = 7000, .held_ms = -1 },
+	    "held by u@h:7, 7.0s of its lease left" },
+	{ { .state = LOCK_HELD, .owner = "u@h:7", .label = "l\n", .left_ms = 0, .held_ms = 0 }, ", for 0ms" },
+	{ { .state = LOCK_HELD, .owner = "u@h:7/acquire", .held_ms = 400 * DAYS }, ", for 400d00h, from acquire" },
+	{ { .state = LOCK_HELD, .owner = "u@h:7/keep", .held_ms = 7000 }, ", for 7.0s, from acquire --keep" },
+	{ { .state = LOCK_HELD, .owner = "/keep", .label = "l", .left_ms = 0, .held_ms = -1 },
+	    "held by /keep (l), 0ms of its lease left" },
+	{ { .state = LOCK_HANDOVER, .owner = "u@h", .left_ms = 5, .held_ms = -1 },
+	    "held by u@h, released already, 5ms of its lease left" },
+	{ { .state = LOCK_SHARED, .owner = "u@h", .left_ms = 5, .held_ms = -1 },
+	    "shared by readers, the first was u@h, 5ms of the lease left" },
+	{ { .state = LOCK_SHARED, .owner = "u@h", .left_ms = 5, .held_ms = -1, .holds = 1, .writer_waits = true },
+	    "shared by 1 reader, the first was u@h, 5ms of the lease left, and a writer waits" },
+	{ { .state = LOCK_SHARED, .owner = "u@h", .left_ms = 5, .held_ms = -1, .holds = 2 },
+	    "shared by 2 readers, the first was u@h, 5ms of the lease left" },
+	{ { .state = LOCK_OTHER_CLIENT,
+	      .type = "hash",
+	      .other_type = true,
+	      .client = "a hash",
+	      .left_ms = -1,
+	      .held_ms = -1 },
+	    "held by a foreign lock type (a hash), without expiry" },
+	{ { .state = LOCK_OTHER_CLIENT,
+	      .type = "hash",
+	      .other_type = true,
+	      .client = "Redisson",
+	      .left_ms = 5,
+	      .held_ms = -1 },
+	    "held by Redisson (a foreign lock type), 5ms of its lease left" },
+	{ { .state = LOCK_OTHER_CLIENT, .type = "string", .client = "Bull", .left_ms = 5, .held_ms = -1 },
+	    "held by a client that is not dlock (Bull by its appearance), 5ms of its lease left" },
+	{ { .state = LOCK_OTHER_CLIENT, .type = "string", .left_ms = 5, .held_ms = -1 },
+	    "held by a client that is not dlock, 5ms of its lease left" },
+	{ { .state = LOCK_OTHER_CLIENT, .client = "Curator", .left_ms = 5, .held_ms = -1 },
+	    "held by Curator, 5ms of its lease left" },
+	{ { .state = LOCK_KEPT,
+	      .owner = "u@h:7",
+	      .label = "l",
+	      .kept_by = "min-hold",
+	      .left_ms = 400 * DAYS,
+	      .ended_ms = 7000 },
+	    " (--min-hold); l on h ended 7.0s ago" },
+	{ { .state = LOCK_KEPT, .owner = "plain:7", .label = "l" }, "; l on plain ended 0ms ago" },
+	{ { .state = LOCK_KEPT, .owner = "u@h:7/acquire" }, "; u@h:7 ended 0ms ago" },
+	{ { .state = LOCK_KEPT }, "; its command ended 0ms ago" },
+};
+
+TEST(sentences)
+{
+	struct err err;
+	const char *at;
+
+	for (size_t i = 0; i < COUNT(sentences); i++) {
+		const struct holder *h = &sentences[i].holder;
+		const size_t length = strlen(sentences[i].end);
+
+		is_int(holder_error(h, 0, &err), ST_HELD, "the status of one that is held");
+		at = err.text + (strlen(err.text) > length ? strlen(err.text) - length : 0);
+		is_str(at, sentences[i].end, "%s", err.text);
+		ok(at == err.text || strncmp(err.text, h->state == LOCK_KEPT ? "kept until " : "held by ", 8) == 0,
+		    "its beginning");
+		if ((at = strstr(err.text, "until ")) != NULL || (at = strstr(err.text, "since ")) != NULL)
+			is_int(at[10] == '-', h->left_ms + h->held_ms == 400 * DAYS, "the time, with a date");
+	}
+	(void)holder_error(&sentences[0].holder, 1, &err);
+	is_int(holder_crowded(1, 3, &err), ST_HELD, "the status of too many waiters");
+	is_str(err.text, "1 waits already (--max-waiters 3); the only slot is held by u@h:7, 7.0s of its lease left",
+	    "one slot");
+	(void)holder_error(&sentences[0].holder, 2, &err);
+	(void)holder_crowded(2, 2, &err);
+	is_str(err.text,
+	    "2 wait already (--max-waiters 2); all 2 slots are held; the first to end is held by u@h:7, 7.0s of its "
+	    "lease left",
+	    "two slots");
+	ok(!holder_has_keeper(&sentences[2].holder) && !holder_from_acquire(&sentences[3].holder), "who keeps it");
+}
+
+TEST(holders)
+{
+	static const struct holder is[] = { { .state = LOCK_FREE, .client = "x" },
+		{ .state = LOCK_HELD, .client = "x" }, { .state = LOCK_HANDOVER }, { .state = LOCK_KEPT },
+		{ .state = LOCK_OTHER_CLIENT, .client = "x" } };
+	static const char *const clients[] = { "", "dlock", "dlock", "dlock", "x" };
+	struct record r = { .nodes = 1 };
+
+	for (size_t i = 0; i < COUNT(is); i++) {
+		is_str(holder_client(&is[i]), clients[i], "the client of %s", record_state(is[i].state));
+		is_int(holder_has_ended(&is[i]), is[i].state == LOCK_HANDOVER || is[i].state == LOCK_KEPT,
+		    "whether it has ended");
+		r.state = is[i].state;
+		ok((record_holder(&r) == &r.holder[0]) == (r.state != LOCK_FREE), "its holder");
+	}
+}
+
+TEST(last)
+{
+	struct former ends[] = { { .outcome = "held" }, { .outcome = "ran", .command = { true, 0 } },
+		{ .outcome = "ran", .command = { true, 3 } }, { .outcome = "released" },
+		{ .outcome = "lost", .command = { true, 0 } } };
+	struct record r = { .former = ends, .formers = 1 };
+
+	ok(record_last(&r) == NULL, "nobody before the one who holds it");
+	r.formers = COUNT(ends);
+	ok(record_last(&r) == &ends[1], "the newest that has ended");
+	for (size_t i = 0; i < COUNT(ends); i++)
+		is_int(former_succeeded(&ends[i]), i == 1 || i == 3, "%s with %d", ends[i].outcome,
+		    ends[i].command.status);
 }
