@@ -140,4 +140,26 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     acquire "$two"
     give_back "$two"
     returns -1 give_back "$one" 0 1 0
+    # One who would have broken what was released has broken nothing.
+    acquire "$three"
+    give_back "$three"
+    returns -1 give_back "$two" 0 1 0 1000 1 '' 'broken -' '' 'root@ops'
+}
+
+@test "release.lua that is sent again: the history tells whether it was released" {
+    again() { give_back "$1" 0 1 0 1000 "${3-0}" '' "${2-released -}"; }
+    remember "$one" 5
+    rcli a del "$key"
+    returns -1 again "$one" # its entry is open
+    remember "$two" 5
+    returns 0 again "$one" # expired
+    rcli a del "$key"
+    give_back "$two" 0 0 0 1000 0 '' 'ran 0'
+    returns -1 again "$two" 'ran 0' # lost
+    remember "$three" 5
+    give_back "$three"
+    remember DDDDDDDDDDDDDDDDDDDDDD 5
+    rcli a hdel "$meta" freed earlier
+    returns 1 again "$three"
+    returns 0 again "$three" 'broken -' 1
 }

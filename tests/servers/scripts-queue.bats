@@ -14,7 +14,8 @@ load ../lib/scripts
     queue "$two" '' w1 60000 1
     [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 1 0' ] || fail 'expected the same number again'
     [ "$(rcli a zcard "$meta:waiting")" -eq 2 ]
-    [ "$(rcli a pttl "$meta:waiting")" -gt 50000 ]
+    queue "$two" '' w2 90000 2
+    [ "$(rcli a pttl "$meta:waiting")" -gt 80000 ]
     queue "$two" '' w3 1
     queue "$two" '' '' 0
     wait_until "[ \"\$(rcli a zcount '$meta:waiting' 0 '($(($(now_ms) + 1000))')\" -eq 1 ]"
@@ -31,6 +32,8 @@ load ../lib/scripts
     [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 4 1' ] || fail 'expected one before it'
     queue "$two" '' w5 60000
     [ "${lines[10]} ${lines[11]}" = '5 2' ] || fail 'expected two before it'
+    queue "$two" '' w4 60000 4
+    [ "${lines[8]} ${lines[11]}" = '3 1' ] || fail 'expected one before it, and one behind'
 }
 
 @test "acquire.lua: no more waiters than the caller allows, and whoever is one of them stays" {
