@@ -259,10 +259,10 @@ load ../lib/scripts
 
 # ------------------------------------------------------------- asking to end
 
-# replace TOKEN WAITER NUMBER [HANDOFF]: a caller that replaces the holder, and waits.
+# replace TOKEN WAITER NUMBER [HANDOFF MOST]: a caller that replaces the holder, and waits.
 replace() {
     script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$1" 20000 0 "$2@here:1" label 0 0 "${4-}" \
-        "$2 1 0 0 " 60000 0 0 9 0 "$3"
+        "$2 1 0 0 " 60000 0 0 9 "${5-0}" "$3"
 }
 
 @test "ask marks the token that holds the lock, and its renewal shows who asked first" {
@@ -296,6 +296,10 @@ replace() {
 
 @test "acquire: who replaces marks the holder; of several the newest counts" {
     acquire "$one"
+    queue "$two" '' w0 60000
+    replace "$two" w1 0 '' 1
+    [ "${lines[10]}" = -1 ] && [ -z "$(rcli a hmget "$meta" asked replace)" ] || fail 'it may not wait'
+    leave w0 0
     replace "$two" w1 0
     first 0
     number=${lines[13]}

@@ -151,6 +151,12 @@ entry() {
     returns 1 give_back "$one" 0 1
     returns -1 give_back "$one" 0
     returns -1 give_back "$two" 0
+    # Others have had it since.
+    for token in "$two" "$three" DDDDDDDDDDDDDDDDDDDDDD EEEEEEEEEEEEEEEEEEEEEE; do
+        acquire "$token"
+        give_back "$token" 0
+    done
+    returns 1 give_back "$one" 0 1
 }
 
 @test "release.lua keeps the lock for a while, and nothing prolongs it" {
