@@ -201,6 +201,65 @@ TEST(bad)
 	each_ok("each message is one line and shows the scheme only");
 }
 
+static const struct {
+	const char *text, *why; /* the end of the message */
+} faults[] = {
+	{ "", "it is empty" },
+	{ "h:1 g:1", "it contains a blank" },
+	{ "redis://", "a host is missing" },
+	{ "redis://u:p@:1", "a host is missing" },
+	{ "redis://h,g", "or separate them by blanks in DLOCK_NODES" },
+	{ "redis://hredis://g", "or separate them by blanks in DLOCK_NODES" },
+	{ "redis+cluster://h,", "a host is missing behind a comma" },
+	{ "redis+cluster://h,,g", "a host is missing behind a comma" },
+	{ "redis+cluster://h:1,g:x", "its host has characters that no host name has" },
+	{ "redis+cluster://h:0,g", "its port is not a number from 1 to 65535" },
+	{ "h:65536", "its port is not a number from 1 to 65535" },
+	{ "redis://[::1]:0", "its port is not a number from 1 to 65535" },
+	{ "redis://[::1]x", "its host has characters that no host name has" },
+	{ "redis://h:1/x", "what follows the host is not the number of a database" },
+	{ "redis+sentinel://h:1,g:2", "the name of the service is missing" },
+	{ "unix://s", "the path of the socket must begin with /" },
+	{ "unix:///s?x=1", "what follows the path is not ?db= and the number of a database" },
+	{ "unix:///a%g0", "the path of the socket is too long, or has a malformed escape" },
+	{ "u@h", "a login needs a scheme such as redis://" },
+	{ "http://u@h", "its scheme is unknown" },
+};
+
+TEST(faults)
+{
+	for (size_t i = 0; i < COUNT(faults); i++) {
+		const char *end = err.text;
+
+		(void)url_parse(faults[i].text, &url, &err);
+		if (strlen(err.text) > strlen(faults[i].why))
+			end += strlen(err.text) - strlen(faults[i].why);
+		is_str(end, faults[i].why, "%s", faults[i].text);
+	}
+}
+
+TEST(hiding)
+{
+	static const char *const texts[][3] = {
+		{ "redis://u:p@h/1", "redis://u:***@h/1", "redis://***@h/1" },
+		{ "redis://us@h", "redis://us@h", "redis://**@h" },
+		{ "u:p:q@h:1", "u:***@h:1", "*****@h:1" },
+		{ "redis://h:1/a@b", "redis://h:1/a@b", "redis://h:1/a@b" },
+	};
+	char shown[64];
+	struct text text;
+
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		text = text_in(shown, sizeof(shown));
+		url_add_hidden(texts[i][0], &text);
+		is_str(shown, texts[i][1], "%s without its password", texts[i][0]);
+		is_int(url_has_password(texts[i][0]), strcmp(texts[i][0], shown) != 0, "whether it has one");
+		(void)snprintf(shown, sizeof(shown), "%s", texts[i][0]);
+		url_blot(shown);
+		is_str(shown, texts[i][2], "%s without its login", texts[i][0]);
+	}
+}
+
 /* -- Lengths and random input ------------------------------------------------------ */
 
 TEST(lengths)
