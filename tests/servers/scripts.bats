@@ -292,6 +292,17 @@ entry() {
     [ -z "${lines[1]}" ] || fail "looked into a hash of many fields"
 }
 
+@test "no script returns more than 64 bytes of a value that may be anything" {
+    rcli a set "$key" "$(printf 'x%.0s' {1..100})" px 20000
+    acquire "$one"
+    [ ${#lines[1]} = 64 ]
+    for call in "inspect $key $meta $meta:holds $meta:waiting" "slots $meta:waiting $key $meta" \
+        "history $key $meta $meta:waiting $meta:history"; do
+        script $call ,
+        [ ${#lines[1]} = 64 ]
+    done
+}
+
 @test "no script makes a key without a TTL" {
     acquire "$one"
     script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 4503599627370497
