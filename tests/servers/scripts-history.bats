@@ -92,6 +92,20 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     [ "$(rcli a lindex "$meta:history" 1 | cut -d ' ' -f 2)" -le $((($(rcli a time | head -n 1) + 1) * 1000)) ]
 }
 
+@test "the history: the status of the last run is that of dlock, and only a command succeeds" {
+    while read -r word code expected; do
+        remember "$one" 5
+        give_back "$one" 0 0 0 1000 0 '' "$word $code"
+        [ "$(last_run)" = "$expected" ] || fail "another status of $word $code"
+        [ "$(rcli a lindex "$meta:history" 0 | cut -d ' ' -f 5)" = - ] || fail "$word is no success"
+        rcli a hdel "$meta" gone freed token >/dev/null
+    done <<<$'asked 0 76\nmax-run 0 124\nmax-run -9 -9\nexec-failed 0 0\nran 3 3'
+    remember "$one" 5
+    rcli a del "$key" >/dev/null
+    give_back "$one" 0 0 0 1000 0 '' 'ran 0'
+    [ "$(last_run)" = 76 ] # it was lost
+}
+
 @test "the history: it has its length, and the last success and command outlive it" {
     remember "$one" 2
     give_back "$one" 0 0 0 1000 0 '' 'ran 0'
@@ -134,6 +148,8 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     acquire "$one"
     returns 1 give_back "$one" 0 0 0 1000 1 '' 'broken -' '' 'root@ops'
     returns -1 give_back "$one" 0 1 0
+    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
+    [ "${lines[0]} ${lines[3]}" = '-1 0' ] || fail 'nor does renew.lua'
     # The one who broke it may have lost the reply.
     returns 1 give_back "$one" 0 1 0 1000 1 '' 'broken -' '' 'root@ops'
     # Nor once another one has been released.

@@ -86,6 +86,10 @@ load ../lib/scripts
     script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.12345678" 20000 1
     script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.abcdefgh" 20000 1
     returns 2 give_back "$one.abcdefgh" 15000
+    acquire "$two"
+    [ "${lines[12]}" = '' ] || fail 'others hold it'
+    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" ,
+    [ "${lines[10]} ${lines[12]}" = '2 ' ] || fail 'others hold it'
     returns 1 give_back "$one" 0 0 0 1000 1
     is_free "$key"
 }
@@ -104,6 +108,9 @@ load ../lib/scripts
     has "$one"
     has "$inner"
     [ "$(rcli a zcard "$meta:holds")" = 2 ]
+    [ "$(rcli a zscore "$meta:holds" "$one")" -gt $((soon - 45000)) ] || fail 'expected its new lease'
+    [ "$(rcli a zscore "$meta:holds" "$inner")" -gt $((soon - 25000)) ] || fail 'expected what others know'
+    [ "$(rcli a pttl "$meta:holds")" -gt 3600000 ]
     rcli a del "$key" "$meta"
     returns 1 heal "$inner" " $one 13000"
     [ "$(rcli a get "$key")" = "$one" ]

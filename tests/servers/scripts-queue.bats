@@ -192,6 +192,7 @@ load ../lib/scripts
     soon=$(($(rcli a time | head -n 1) * 1000 + 60000))
     hand_over
     returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 900000 1
+    returns 0 script fence "$key" "$meta" "$meta:history" , "$one" 4503599627370497
     [ "$(rcli a pttl "$key")" -le 60000 ]
     queue "$two" "$one" w1 60000
     left=$(rcli a pttl "$key")
@@ -214,7 +215,7 @@ load ../lib/scripts
     returns 1 pass "$one"
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$one" ]
     [ "$(rcli a pttl "$meta:wake")" -le 30000 ]
-    [ "$(rcli a pttl "$meta:wake")" -gt 0 ]
+    [ "$(rcli a pttl "$meta:wake")" -gt 10000 ]
     rcli a del "$meta:wake"
     returns 0 pass "$two"
     rcli a del "$key"
@@ -255,6 +256,8 @@ load ../lib/scripts
     script slots "${slots[@]}"
     [[ ${lines[*]} == "0 $one "*' 1 string 0 0  0 foreign -1 0 '*' 1 string 0 0'* ]] || fail 'expected both, and one who waits'
     [ "$(rcli a zrange "${slots[0]}" 0 -1)" = w1 ] || fail 'expected one entry'
+    script slots "${slots[@]}" , w2 90000
+    [ "$(rcli a pttl "${slots[0]}")" -gt 80000 ]
 }
 
 # ------------------------------------------------------------- asking to end
@@ -291,7 +294,11 @@ replace() {
     rcli a del "$meta"
     script ask "$key" "$meta" , "$one" you@there:1
     prints 1
-    [ "$(rcli a pttl "$meta")" -gt 3600000 ]
+    [ "$(rcli a pttl "$meta")" -gt 3610000 ]
+    rcli a del "$key"
+    rcli a hset "$key" field 1
+    script ask "$key" "$meta" , "$one" you@there:1
+    prints 0
 }
 
 @test "acquire: who replaces marks the holder; of several the newest counts" {

@@ -124,9 +124,17 @@ entry() {
     acquire "$one"
     rcli a pexpire "$key" 5000
     returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$two" 20000 1
+    [ "${lines[2]} ${lines[3]}" = '0 0' ] && [ "${lines[5]}" -gt 0 ] || fail 'expected how long another one holds it'
     [ "$(rcli a pttl "$key")" -le 5000 ]
+    rcli a pexpire "$meta" 100000
     returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
+    [ "$(rcli a pttl "$meta")" -gt 3610000 ]
+    rcli a pexpire "$key" 5000
+    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 0 1
+    [ "${lines[2]}" = 20000 ] && [ "$(rcli a pttl "$key")" -gt 10000 ] || fail 'expected the length of the lease'
+    rcli a set "$meta" x
+    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
     rcli a del "$key"
     returns -1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
     is_free "$key"
@@ -167,13 +175,18 @@ entry() {
     [ "$(rcli a pttl "$meta")" -gt 3661000 ]
     [ "$(rcli a get "$key")" = "$one" ]
     returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
+    [ "${lines[2]} ${lines[3]}" = '1 1' ] || fail 'expected that it was released'
     [ "$(rcli a pttl "$key")" -le 5000 ]
+    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" ,
+    [[ ${lines[12]} == [0-9]*' min-hold' ]] || fail 'expected why it is kept'
 }
 
 @test "fence.lua raises the fence for the holder only" {
     acquire "$one"
     raised=$((lines[1] + 10000000001))
+    rcli a pexpire "$meta" 1000
     returns 1 script fence "$key" "$meta" "$meta:history" , "$one" "$raised"
+    [ "$(rcli a pttl "$meta")" -gt 3600000 ]
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
     returns 1 script fence "$key" "$meta" "$meta:history" , "$one" 5
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
@@ -199,11 +212,16 @@ entry() {
     script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 "$fine"
     [ "${lines[3]}" = "$fine" ]
     [ "$(rcli a hget "$meta" fence)" = "$fine" ]
+    [ "$(rcli a pttl "$meta")" -gt 86400000 ]
+    rcli a pexpire "$meta" 1000
     returns 1 script fence "$key" "$meta" "$meta:history" , "$one" $((fine + 1))
+    [ "$(rcli a pttl "$meta")" -gt 86400000 ]
+    rcli a pexpire "$meta" 1000
     rcli a del "$key"
     script heal "$key" "$meta" "$meta:holds" , "$one" 20000 $((fine + 2)) "$((now + 60))000" me@here:1 label 3000
     prints 1
     [ "$(rcli a hget "$meta" fence)" = $((fine + 2)) ]
+    [ "$(rcli a pttl "$meta")" -gt 86400000 ]
     # A server continues from its own last fence, whatever its clock shows.
     rcli a del "$key"
     acquire "$two" "$far"
@@ -215,9 +233,13 @@ entry() {
     [ "${lines[0]}" = 0 ]
     acquire "$one"
     rcli a hgetall "$meta" >before
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" ,
+    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , "$one.12345678"
     [ "${lines[1]}" = "$one" ]
     [ "${lines[2]}" -le 20000 ]
+    [ "${lines[6]}" -le 20000 ]
+    [ "${lines[9]} ${lines[10]} ${lines[11]} ${lines[14]}" = 'string 1 20000 0' ] || fail 'expected one hold, and no uptime'
+    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , "$two"
+    [ "${lines[14]}" -ge 1 ]
     rcli a hgetall "$meta" | diff before -
 }
 
@@ -229,12 +251,18 @@ entry() {
     returns 1 heal "$one" "$soon"
     [ "$(rcli a get "$key")" = "$one" ]
     [ "$(rcli a pttl "$key")" -le 20000 ]
+    [ "$(rcli a hmget "$meta" ttl owner fence)" = $'20000\nme@here:1\n5' ]
+    [ "$(rcli a hget "$meta" since)" -lt $((($(rcli a time | head -n 1) - 2) * 1000)) ]
+    [ "$(rcli a pttl "$meta")" -gt 3610000 ]
     heal "$two" "$soon"
     [[ $output == -[1-9]* ]] || fail "expected how long the other one holds it"
     [ "$(rcli a get "$key")" = "$one" ]
     give_back "$one" 0
     returns 0 heal "$one" "$soon"
     is_free "$key"
+    rcli a hset "$meta" fence 7
+    returns 1 heal "$two" "$soon"
+    [ "$(rcli a hget "$meta" fence)" = 7 ] || fail 'expected that it keeps a greater fence'
 }
 
 @test "break.lua removes only what matches the fingerprint" {
