@@ -184,11 +184,11 @@ entry() {
 @test "fence.lua raises the fence for the holder only" {
     acquire "$one"
     raised=$((lines[1] + 10000000001))
-    rcli a pexpire "$meta" 1000
     returns 1 script fence "$key" "$meta" "$meta:history" , "$one" "$raised"
-    [ "$(rcli a pttl "$meta")" -gt 3600000 ]
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
+    rcli a pexpire "$meta" 1000
     returns 1 script fence "$key" "$meta" "$meta:history" , "$one" 5
+    [ "$(rcli a pttl "$meta")" -gt 3600000 ]
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
     returns 0 script fence "$key" "$meta" "$meta:history" , "$two" $((raised + 1))
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
