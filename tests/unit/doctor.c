@@ -305,6 +305,23 @@ TEST(unconfigured)
 	f.probed.local = "loopback";
 	(void)judge(&terms, &f, 1);
 	ok(strstr(finding_of("reach")->advice, "no node is configured") != NULL, "it answers");
+	named.ttl_ms = 1500;
+	(void)judge(&named, &f, 1);
+	ok(strstr(finding_of("answer")->what, "of the lease of 1.5s") != NULL, "%s", finding_of("answer")->what);
+	is_str(finding_of("answer")->node, "a", "the node of a finding");
+}
+
+TEST(tls)
+{
+	r = terms;
+	finding_tls(&r, false);
+	ok(r.count == 0, "no word about TLS where none is used");
+	finding_tls(&r, true);
+	finds("tls", GRADE_OK, "certificates are verified");
+	r = terms;
+	r.insecure = true;
+	finding_tls(&r, true);
+	finds("tls", GRADE_WARN, "certificates are not verified");
 }
 
 TEST(most)
