@@ -126,6 +126,7 @@ TEST(one)
 {
 	WITH(f.probed.rtt_us = 300, "answer", GRADE_OK, "in 0.30ms, less than 0.01% of the lease of 30s");
 	WITH(f.probed.rtt_us = 300000, "answer", GRADE_OK, "in 300ms, 1.00% of the lease");
+	WITH(f.probed.rtt_us = 500000, "answer", GRADE_OK, "in 500ms");
 	WITH(f.probed.rtt_us = 600000, "answer", GRADE_WARN, "2.00%");
 	WITH(f.probed.rtt_us = 2000000, "answer", GRADE_FAIL, "6.67%");
 	WITH(set(&f, "redis_version", "4.0.9"), "version", GRADE_FAIL, "Redis 4.0.9");
@@ -309,6 +310,15 @@ TEST(unconfigured)
 	(void)judge(&named, &f, 1);
 	ok(strstr(finding_of("answer")->what, "of the lease of 1.5s") != NULL, "%s", finding_of("answer")->what);
 	is_str(finding_of("answer")->node, "a", "the node of a finding");
+}
+
+TEST(denied)
+{
+	struct facts f = healthy("a");
+
+	f.probed.trial = ST_DENIED;
+	(void)judge(&terms, &f, 1);
+	ok(strstr(finding_of("lock")->advice, "the rights that") != NULL, "%s", finding_of("lock")->advice);
 }
 
 TEST(tls)
