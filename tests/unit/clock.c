@@ -89,3 +89,18 @@ TEST(clock)
 	each_ok("time goes on");
 	ok(clock_wall_us() > INT64_C(1500000000000000), "the time of day is in microseconds");
 }
+
+TEST(wait)
+{
+	struct wait wait = { .until_us = 0 };
+	int ends[2];
+
+	if (!ok(pipe(ends) == 0, "a pipe"))
+		return;
+	wait.interrupt_fd = ends[0];
+	ok(!clock_wait(&wait), "the time is over");
+	wait.until_us = CLOCK_NEVER;
+	ok(write(ends[1], "x", 1) == 1 && clock_wait(&wait), "it is interrupted");
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
