@@ -49,6 +49,21 @@ TEST(parsing)
 	forget();
 }
 
+TEST(longest)
+{
+	char entry[800];
+
+	for (int more = 0; more < 3; more++) {
+		(void)snprintf(entry, sizeof(entry), "%c%s 1 ran 0 - - - 5 0 7 %d %d %0*d%0*d", 'A' + more, &A[1],
+		    OWNER_MAX + (more == 1), LABEL_MAX + (more == 2), OWNER_MAX + (more == 1), 1,
+		    LABEL_MAX + (more == 2), 2);
+		add("", 0, entry);
+	}
+	ok(h.formers == 1 && strlen(h.former[0].owner) == OWNER_MAX && strlen(h.former[0].label) == LABEL_MAX,
+	    "the longest owner and label, and nothing longer");
+	forget();
+}
+
 TEST(open_entries)
 {
 	add(A, 0, A " - open - - - - 50000 0 7 0 0 ");
