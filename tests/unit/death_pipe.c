@@ -44,19 +44,13 @@ is_killed(int status)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-static bool
-is_alive(pid_t victim)
-{
-	return waitpid(victim, NULL, WNOHANG) == 0;
-}
-
 static void
-block_cont(void)
+block(int signal)
 {
 	sigset_t set;
 
 	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGCONT);
+	(void)sigaddset(&set, signal);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -73,7 +67,7 @@ test_stopped(bool blocked, bool ignored, bool extended)
 
 	if (dlock == 0) {
 		if (blocked)
-			block_cont();
+			block(SIGCONT);
 		if (ignored)
 			(void)signal(SIGCONT, SIG_IGN);
 		tie(&t, victim, extended ? now + BUSY_US : until, LONG_US);
@@ -141,16 +135,16 @@ TEST(late)
 static void
 test_closed(int64_t until_us)
 {
-	const pid_t victim = start_victim();
 	struct death_pipe t;
 	struct err err;
+	sigset_t set;
 
+	block(SIGUSR1);
 	is_int(death_pipe_open(&t, until_us, 0, BUSY_US, &err), ST_OK, "tied");
-	ok(death_pipe_bind(&t, -victim, SIGKILL), "with a group");
+	ok(death_pipe_bind(&t, getpid(), SIGUSR1), "with a process");
 	death_pipe_extend(&t, until_us);
 	death_pipe_close(&t);
-	ok(is_alive(victim), "let go: it lives");
-	kill_off(victim);
+	ok(sigpending(&set) == 0 && !sigismember(&set, SIGUSR1), "let go: it gets no signal");
 }
 
 /* Without a timer a dlock that is stopped could not be helped. */
@@ -192,6 +186,10 @@ TEST(clocks)
 		ok(strstr(text, "signal: 18/") < strstr(text, "ClockID: 7"), "SIGCONT on CLOCK_BOOTTIME: %s", text);
 		ok(strstr(text, "signal: 9/") < strstr(text, "ClockID: 1"), "SIGKILL on CLOCK_MONOTONIC");
 	}
+	death_pipe_extend(&t, CLOCK_NEVER);
+	ok(timer_gettime(t.wake, &left) == 0 && left.it_value.tv_sec == 0 && left.it_value.tv_nsec == 0,
+	    "no SIGCONT now");
+	ok(timer_gettime(t.kill, &left) == 0 && left.it_value.tv_sec == 0 && left.it_value.tv_nsec == 0, "nor SIGKILL");
 	death_pipe_close(&t);
 }
 
