@@ -128,15 +128,21 @@ TEST(failure)
 	int64_t since;
 
 	ok(start(SHORT_MS, 0), "a lease");
-	memory_cut_off(&f.memory, true);
+	memory_cut_off(&f.memory, true, "early");
 	ok(wait_for_news(WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
 	is_str(f.state.err.text, "no server answers", "why");
 	since = f.state.failed_since_us;
 	ok(wait_for_news(WAIT_MS) && f.state.failed_since_us == since, "so is the next one: it is the same outage");
-	memory_cut_off(&f.memory, false);
+	is_str(f.state.asked_by, "", "who asks counts only if a renewal succeeds");
+	memory_cut_off(&f.memory, false, NULL);
 	while (f.state.failed_since_us != 0 && wait_for_news(WAIT_MS))
 		;
 	ok(f.state.failed_since_us == 0 && f.state.outage_us > 0, "so is its end");
+	ok(f.state.outage_us <= clock_now_us() - since, "it has not lasted longer");
+	ok(!wait_for_news(0), "that is told once");
+	memory_cut_off(&f.memory, false, "first");
+	ok(wait_for_news(WAIT_MS), "somebody who asks is news");
+	is_str(f.state.asked_by, "first", "who it is");
 	stop();
 }
 
@@ -188,4 +194,35 @@ TEST(another)
 	is_int(loss_explain(&memory.base, &lease, &loss, &err), ST_NO, "a lock that is gone");
 	is_str(err.text, "gone: it expired, was broken or was released; held by another", "to another");
 	memory_close(&memory.base);
+}
+
+static struct record seen;
+
+static enum status
+look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
+{
+	(void)backend;
+	(void)args;
+	(void)err;
+	*record = seen;
+	return seen.status;
+}
+
+/* Uptimes are in whole seconds: a server that may have restarted since the lock was acquired is named. */
+TEST(restarted)
+{
+	static const struct service service = { .look = look };
+	const struct lease lease = { .key = "k", .token = "t", .sent_us = clock_now_us() - 9500000 };
+	struct backend backend = { .service = &service };
+	struct loss loss = { .interrupt_fd = -1 };
+	struct err err;
+
+	seen.nodes = 2;
+	seen.node[0] = (struct node_view){ .name = "old", .up_s = 31 };
+	seen.node[1] = (struct node_view){ .name = "new", .up_s = 11 };
+	(void)loss_explain(&backend, &lease, &loss, &err);
+	is_str(err.text, "gone: new restarted 10.0s ago, perhaps without its data", "a lock that a server has lost");
+	seen.status = ST_NO_QUORUM;
+	(void)loss_explain(&backend, &lease, &loss, &err);
+	is_str(err.text, "gone: it expired, was broken or was released", "what a minority says does not count");
 }

@@ -6,6 +6,7 @@
  * length of the lease itself, as an ensemble of ZooKeeper does, and notices at once that the lock was broken.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ struct memory {
 	bool held;
 	bool unreachable; /* renewals fail */
 	int renewals, releases, alerts;
+	const char *asker; /* who asks the holder to end; NULL: nobody */
 };
 
 static inline enum status
@@ -63,6 +65,7 @@ memory_renew(struct backend *backend, struct lease *lease, const struct wait *li
 	renewed->valid_until_us = lease_valid_until(renewed->sent_us, m->ttl_ms * 1000);
 	renewed->ownership = m->held ? OWNED : OWNED_BY_NOBODY;
 	lease->ttl_ms = m->ttl_ms;
+	(void)snprintf(renewed->asked_by, sizeof(renewed->asked_by), "%s", m->asker != NULL ? m->asker : "");
 	if (m->unreachable)
 		status = err_set(err, ST_NO_QUORUM, "no server answers");
 	else if (!m->held)
@@ -154,12 +157,13 @@ memory_break(struct memory *m)
 	(void)!write(m->alert, &one, sizeof(one));
 }
 
-/* Let renewals fail from now on, or succeed again. */
+/* Let renewals fail from now on, or succeed again; somebody asks the holder to end, or nobody does. */
 static inline void
-memory_cut_off(struct memory *m, bool unreachable)
+memory_cut_off(struct memory *m, bool unreachable, const char *asker)
 {
 	(void)pthread_mutex_lock(&m->mutex);
 	m->unreachable = unreachable;
+	m->asker = asker;
 	(void)pthread_mutex_unlock(&m->mutex);
 }
 
