@@ -79,12 +79,13 @@ load ../lib/lost
     [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost was ended by SIGKILL" ]]
 }
 
-@test "the hook has no standard input, and no real-time priority" {
-    attempt dlock run --ttl 30s --exec-on-lost 'read -r line || echo "no input"; sed "s/.*) //" /proc/self/stat | cut -d " " -f 39' \
-        "$key" -- "$REDIS_CLI" -s "$(node a)" del "$key" <<<'a line'
+@test "the hook has no standard input, and no real-time priority, which dlock has if permitted" {
+    policies='for pid in self $PPID; do sed "s/.*) //" "/proc/$pid/stat" | cut -d " " -f 39; done'
+    dlock_policy=$(chrt -f 1 sh -c 'echo 1' || echo 0)
+    attempt dlock run --ttl 30s --exec-on-lost "read -r line || echo 'no input'; $policies" \
+        "$key" -- sh -c "$policies; $REDIS_CLI -s $(node a) del $key" <<<'a line'
     exits 76
-    [ "${lines[1]}" = 'no input' ]
-    [ "${lines[2]}" = 0 ] # SCHED_OTHER
+    [ "${lines[*]::1} ${lines[*]:2}" = "0 1 no input 0 $dlock_policy" ] || fail 'expected SCHED_OTHER, and SCHED_FIFO of dlock'
 }
 
 @test "a hook that hangs: dlock ends after 10 seconds, and the hook continues" {

@@ -69,6 +69,7 @@ load ../lib/lost
     stops 76
     prints 'done'
     complains "$key.*(lost|renewed)"
+    [[ $stderr != *'a renewal failed: gone'* ]]
 }
 
 # ------------------------------------------------------------ servers that go away

@@ -183,6 +183,16 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     is_free "$key-2"
 }
 
+@test "a command that stops itself where it has the terminal stops dlock with it" {
+    in_shell "send=$DLOCK run $key -- sh -c 'kill -STOP \$\$; exit 7'\n" expect=Stopped expect='prompt> ' \
+        'send=fg\n' expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+}
+
+@test "in a pipeline another process may read from the terminal while the command runs" {
+    in_shell "send=$DLOCK run $key -- sh -c ': >begun; until [ -e stop ]; do sleep 0.02; done' | sh -c 'until [ -e begun ]; do sleep 0.02; done; echo ready; read x </dev/tty; echo got \$x; : >stop'\n" \
+        'expect=\nready' 'send=hello\n' 'expect=got hello' expect='prompt> '
+}
+
 @test "control Z and fg work twice, and inside a script" {
     # A command that has answered has continued; the SIGCONT of fg would undo a ^Z before that.
     twice="sh -c 'echo ready; read x; echo got \$x; read x; echo got \$x; exit 7'"
