@@ -2,6 +2,8 @@
 #include "run/child.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -124,6 +126,23 @@ TEST(group)
 	await_zombie(child.group);
 	ok(!gone(&child, 5) && child.running == child.group, "a process whose first thread has ended runs");
 	kill_off(child.group);
+}
+
+/* A zombie counts where other processes of the group may be hidden: what a look at a /proc that does so makes of one. */
+TEST(hidden)
+{
+	struct child child = { .ended = true };
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		    mount("proc", "/proc", "proc", 0, "hidepid=2") != 0)
+			_exit(0); /* only root may do that */
+		child.group = start('e');
+		await_zombie(child.group);
+		_exit(gone(&child, 5));
+	}
+	is_int(end_of(pid), 0, "a zombie where /proc does not show all processes");
 }
 
 TEST(too_late)
