@@ -253,10 +253,10 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     cp "$(type -P setpriv)" "$dir/become"
     chmod 755 "$dir"
     chmod 4755 "$dir/become"
-    for command in 'exec "$0" --reuid 0 sh -c "$1"' '"$0" --reuid 0 sh -c "$1"; :'; do
+    for how in exec '' 'exec --foreground'; do
         rm -f begun
-        as_somebody run --ttl 6s --kill-after 200ms --node-timeout 2s -N "$(node tcp)" "$key" -- \
-            sh -c "$command" "$dir/become" 'echo $$ >begun.new; mv begun.new begun; exec tail -f /dev/null'
+        as_somebody run ${how#exec} --ttl 6s --kill-after 200ms --node-timeout 2s -N "$(node tcp)" "$key" -- \
+            sh -c "${how%% *}"' "$0" --reuid 0 sh -c "$1"; :' "$dir/become" 'echo $$ >begun.new; mv begun.new begun; exec tail -f /dev/null'
         wait_until "[ -e begun ] || ! alive $bg"
         pid=$(<begun)
         kill -TERM "$bg"

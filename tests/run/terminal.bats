@@ -77,8 +77,10 @@ END
 }
 
 @test "the end of the terminal ends the command, and the lock is released" {
-    at_terminal_gives 129 expect=ready hangup -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
-    is_free "$key"
+    for how in '' --foreground; do
+        at_terminal_gives 129 expect=ready hangup -- "$DLOCK" run $how "$key" -- sh -c 'echo ready; exec sleep 30'
+        is_free "$key"
+    done
 }
 
 @test "waiting for a client that is not dlock shows that" {
