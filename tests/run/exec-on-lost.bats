@@ -28,11 +28,15 @@ load ../lib/lost
     has_ended "$command_pid"
 }
 
-@test "the hook runs with --on-lost warn, too" {
-    start_holding "$key" --ttl 9s --on-lost warn --exec-on-lost ': >hook' 'until [ -f hook ]; do sleep 0.1; done'
+@test "the hook runs with --on-lost warn, too, and one that stops itself has not ended" {
+    start_holding "$key" --ttl 9s --on-lost warn --exec-on-lost 'echo $$ >pid; kill -STOP $$; : >hook' \
+        'until [ -f hook ]; do sleep 0.1; done'
     rcli a del "$key"
+    wait_until '[ -s pid ] && [ "$(process_state "$(<pid)")" = T ]'
+    kill -CONT "$(<pid)"
     finishes 76
     [ -f hook ]
+    [[ $stderr != *--exec-on-lost* ]] || fail "expected no word about it"
 }
 
 @test "the hook runs when only the release finds that the lock is lost" {

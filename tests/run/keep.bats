@@ -125,6 +125,12 @@ keeps() {
     : >end
     ends 0
     complains "$key: the lock is lost: .*; the process continues without the lock"
+    rm going end
+    script_goes 'token=$("$DLOCK" acquire --keep $$ --on-lost warn "$key")' ': >going' "$lives_on"
+    kill -KILL "$keeper"
+    wait_until "! alive $keeper"
+    : >end
+    ends 0
 }
 
 @test "--exec-on-lost of the keeper, in the directory of its caller" {
