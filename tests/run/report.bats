@@ -59,6 +59,22 @@ reported() {
     finishes 143
 }
 
+@test "--json to a pipe that is full: a signal ends dlock" {
+    mkfifo pipe
+    exec 9<>pipe
+    "$PYTHON" -c 'import os
+os.set_blocking(9, False)
+try:
+    while os.write(9, bytes(4096)): pass
+except BlockingIOError:
+    os.set_blocking(9, True)'
+    "$DLOCK" run --json "$key" -- touch ran </dev/null >&9 9>&- 3>&- 4>&- &
+    bg=$!
+    wait_until '[ -e ran ] && free "$key"'
+    wait_until '! alive "$bg" || { kill -TERM "$bg" && false; }'
+    waits_for 143 "$bg"
+}
+
 @test "--report replaces the file atomically" {
     echo old >report
     exec 9<report
@@ -95,6 +111,12 @@ reported() {
     try run --report "$folder/report" "$key" -- true
     try run --report "$folder/link" "$key" -- true
     cp "$folder/report" report
+    # A file that may be written, in a folder that may not.
+    chmod 666 "$folder/report"
+    chmod 555 "$folder"
+    as_somebody run --report "$folder/report" -N "$(node tcp)" "$key" -- true
+    waits_for 71 "$bg"
+    chmod 755 "$folder"
     rm -r "$folder"
     [ "$(cat kept)" = kept ]
     jq -e '.outcome == "ran"' report
