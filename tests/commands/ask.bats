@@ -35,6 +35,7 @@ same_start() {
     alive "$asker"
     touch stop
     finishes 76 "$holder"
+    [[ $stderr != *continues* ]]
     finishes 0 "$asker"
     [[ $output == "$key: ended; it was held by $me:$holder (job), "* && $stderr == "dlock: $key: asked to end; held by "* ]]
     same_start "$stderr" "$output"

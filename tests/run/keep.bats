@@ -263,4 +263,5 @@ keeps() {
     : >end
     ends 0
     no_keeper
+    history_is '.outcome == "released"'
 }

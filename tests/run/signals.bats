@@ -259,6 +259,7 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
             sh -c "${how%% *}"' "$0" --reuid 0 sh -c "$1"; :' "$dir/become" 'echo $$ >begun.new; mv begun.new begun; exec tail -f /dev/null'
         wait_until "[ -e begun ] || ! alive $bg"
         pid=$(<begun)
+        kill -CONT "$bg" # which is permitted in a session
         kill -TERM "$bg"
         wait_until 'grep -q "SIGTERM" somebody.out'
         kill -TERM "$bg"
