@@ -161,10 +161,14 @@ break_soon(void *memory)
 	return NULL;
 }
 
-/* A process that holds a long lease, which is broken long before its first renewal; it ends with the outcome. */
+/*
+ * A process that holds a long lease, which is broken long before its first renewal; it ends with the outcome.  Without a
+ * first signal it is broken before the command is started, which does not exist.
+ */
 static int
 supervised_and_broken(int first_signal)
 {
+	static char nowhere[] = "/nowhere/x", *none[] = { nowhere, NULL };
 	const struct acquire_args args = { .key = "k", .ttl_ms = 600000, .wait = { 0, -1 } };
 	struct memory memory;
 	struct lease lease;
@@ -178,8 +182,14 @@ supervised_and_broken(int first_signal)
 		return end_of(pid);
 	memory_open(&memory, 600000);
 	prepare(&plan, "60", &lease);
-	if (memory_acquire(&memory.base, &args, &lease, &err) != ST_OK ||
-	    pthread_create(&thread, NULL, break_soon, &memory) != 0)
+	if (memory_acquire(&memory.base, &args, &lease, &err) != ST_OK)
+		_exit(NOT_RELEASED);
+	if (first_signal == 0) {
+		memory.held = false;
+		plan.argv = none;
+		_exit((int)supervise(&plan, &result, &err));
+	}
+	if (pthread_create(&thread, NULL, break_soon, &memory) != 0)
 		_exit(NOT_RELEASED);
 	status = (int)supervise(&plan, &result, &err);
 	(void)pthread_join(thread, NULL);
@@ -201,6 +211,10 @@ TEST(supervisor)
 	status = supervised_and_broken(SIGHUP);
 	ok(WIFEXITED(status), "a lock is broken whose command gets SIGHUP first");
 	is_int(WEXITSTATUS(status), ST_LOST, "a stopped command is continued behind that, too");
+
+	status = supervised_and_broken(0);
+	ok(WIFEXITED(status), "a lock is broken before a command that does not exist");
+	is_int(WEXITSTATUS(status), ST_NOT_FOUND, "which matters more");
 
 	status = supervised_until(600000000, 0, 0);
 	ok(WIFEXITED(status), "a command is held");
