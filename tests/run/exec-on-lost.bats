@@ -89,7 +89,7 @@ load ../lib/lost
     attempt dlock run --ttl 30s --exec-on-lost "read -r line || echo 'no input'; $policies" \
         "$key" -- sh -c "$policies; $REDIS_CLI -s $(node a) del $key" <<<'a line'
     exits 76
-    [ "${lines[*]::1} ${lines[*]:2}" = "0 1 no input 0 $dlock_policy" ] || fail 'expected SCHED_OTHER, and SCHED_FIFO of dlock'
+    [ "${lines[*]::1} ${lines[*]:2}" = "0 1 no input 0 $dlock_policy" ] || fail 'expected SCHED_OTHER but for dlock'
 }
 
 @test "a hook that hangs: dlock ends after 10 seconds, and the hook continues" {

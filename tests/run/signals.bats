@@ -256,7 +256,8 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     for how in exec '' 'exec --foreground'; do
         rm -f begun
         as_somebody run ${how#exec} --ttl 6s --kill-after 200ms --node-timeout 2s -N "$(node tcp)" "$key" -- \
-            sh -c "${how%% *}"' "$0" --reuid 0 sh -c "$1"; :' "$dir/become" 'echo $$ >begun.new; mv begun.new begun; exec tail -f /dev/null'
+            sh -c "${how%% *}"' "$0" --reuid 0 sh -c "$1"; :' "$dir/become" \
+            'echo $$ >begun.new; mv begun.new begun; exec tail -f /dev/null'
         wait_until "[ -e begun ] || ! alive $bg"
         pid=$(<begun)
         kill -CONT "$bg" # which is permitted in a session

@@ -191,7 +191,8 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "in a pipeline another process may read from the terminal while the command runs" {
-    in_shell "send=$DLOCK run $key -- sh -c ': >begun; until [ -e stop ]; do sleep 0.02; done' | sh -c 'until [ -e begun ]; do sleep 0.02; done; echo ready; read x </dev/tty; echo got \$x; : >stop'\n" \
+    echo 'until [ -e begun ]; do sleep 0.02; done; echo ready; read x </dev/tty; echo got $x; : >stop' >pager
+    in_shell "send=$DLOCK run $key -- sh -c ': >begun; until [ -e stop ]; do sleep 0.02; done' | sh pager\n" \
         'expect=\nready' 'send=hello\n' 'expect=got hello' expect='prompt> '
 }
 
