@@ -135,7 +135,7 @@ TEST(hidden)
 	const pid_t pid = fork();
 
 	if (pid == 0) {
-		if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
 		    mount("proc", "/proc", "proc", 0, "hidepid=2") != 0)
 			_exit(0); /* only root may do that */
 		child.group = start('e');
