@@ -134,15 +134,18 @@ TEST(one)
 	WITH(set(&f, "redis_version", ""), "version", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "role", "slave"), "role", GRADE_FAIL, "a replica");
 	WITH(set(&f, "role", "sentinel"), "role", GRADE_FAIL, "a sentinel");
+	WITH(set(&f, "redis_mode", "sentinel"), "role", GRADE_FAIL, "a sentinel");
 	WITH(set(&f, "role", ""), "role", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "uptime_in_seconds", "29"), "uptime", GRADE_WARN, "it started 29s ago");
 	WITH(set(&f, "uptime_in_seconds", "30"), "uptime", GRADE_OK, "30s");
+	WITH(set(&f, "uptime_in_seconds", "9223372036854775807"), "uptime", GRADE_OK, "d");
 	WITH(set(&f, "uptime_in_seconds", "x"), "uptime", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "connected_slaves", "1"), "replicas", GRADE_WARN, "1 connected");
 	WITH(set(&f, "connected_slaves", "x"), "replicas", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "connected_clients", "9000"), "clients", GRADE_OK, "9000 of 10000");
 	WITH(set(&f, "connected_clients", "9001"), "clients", GRADE_WARN, "9001 of 10000");
-	WITH((set(&f, "connected_clients", "40"), set(&f, "maxclients", "100")), "clients", GRADE_WARN, "40 of 100");
+	WITH((set(&f, "connected_clients", "36"), set(&f, "maxclients", "100")), "clients", GRADE_OK, "36 of 100");
+	WITH((set(&f, "connected_clients", "37"), set(&f, "maxclients", "100")), "clients", GRADE_WARN, "37 of 100");
 	WITH(set(&f, "maxclients", "x"), "clients", GRADE_UNKNOWN, "does not report it");
 	WITH(set(&f, "timeout", "10"), "idling", GRADE_WARN, "closed after 10s");
 	WITH(set(&f, "timeout", "11"), "idling", GRADE_OK, "timeout 11");
@@ -157,9 +160,10 @@ TEST(memory)
 {
 	WITH(set(&f, "maxmemory_policy", "allkeys-lru"), "memory", GRADE_OK, "no maxmemory");
 	WITH((set(&f, "maxmemory", "1000"), set(&f, "used_memory", "899")), "memory", GRADE_OK, "noeviction");
-	WITH((set(&f, "maxmemory", "1000"), set(&f, "used_memory", "950")), "memory", GRADE_WARN, "95%");
+	WITH((set(&f, "maxmemory", "1000"), set(&f, "used_memory", "900")), "memory", GRADE_WARN, "90%");
 	WITH((set(&f, "maxmemory", "1000"), set(&f, "maxmemory_policy", "volatile-ttl")), "memory", GRADE_WARN,
 	    "volatile-ttl");
+	ok(strstr(finding_of("memory")->what, "so far") == NULL, "nothing was evicted so far");
 	WITH((set(&f, "maxmemory", "1000"), set(&f, "evicted_keys", "7"), set(&f, "maxmemory_policy", "allkeys-lru")),
 	    "memory", GRADE_WARN, "7 keys so far");
 	WITH(set(&f, "maxmemory", "x"), "memory", GRADE_UNKNOWN, "does not report it");
@@ -170,6 +174,10 @@ TEST(clock)
 	WITH(f.offset_us = 250, "clock", GRADE_OK, "0.25ms ahead of this host's");
 	WITH(f.offset_us = -999999, "clock", GRADE_OK, "behind this host's");
 	WITH(f.offset_us = -1000000, "clock", GRADE_WARN, "1.0s behind");
+	WITH(f.offset_us = INT64_C(-1799999999), "clock", GRADE_WARN, "behind");
+	ok(strstr(finding_of("clock")->advice, "after a loss of data") != NULL, "fences are within half an hour");
+	WITH(f.offset_us = INT64_C(-1800000000), "clock", GRADE_WARN, "behind");
+	ok(strstr(finding_of("clock")->advice, "fences from this host") != NULL, "fences are out of reach");
 	WITH(f.offset_us = INT64_C(7200000000), "clock", GRADE_WARN, "2h00m ahead of");
 	WITH(f.clock_known = false, "clock", GRADE_UNKNOWN, "does not report it");
 }
@@ -177,7 +185,10 @@ TEST(clock)
 TEST(persistence)
 {
 	WITH(set(&f, "aof_enabled", "0"), "persistence", GRADE_WARN, "since the last snapshot");
-	WITH((set(&f, "aof_enabled", "0"), set(&f, "save", "")), "persistence", GRADE_WARN, "forgets every lock");
+	WITH((set(&f, "aof_enabled", "0"), set(&f, "save", "")), "persistence", GRADE_WARN,
+	    "AOF and snapshots are off");
+	WITH((set(&f, "aof_enabled", "0"), strstr(f.text, "\nsave:")[1] = 'x'), "persistence", GRADE_WARN,
+	    "last snapshot");
 	WITH(set(&f, "appendfsync", "everysec"), "persistence", GRADE_WARN, "last second");
 	WITH(set(&f, "appendfsync", "no"), "persistence", GRADE_WARN, "half a minute");
 	WITH(set(&f, "appendfsync", ""), "persistence", GRADE_UNKNOWN, "not report appendfsync");
@@ -197,6 +208,12 @@ TEST(guard)
 	    "the advice names a guard that is long enough");
 	guarded.restart_guard_ms = 30000;
 	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard covers this");
+	set(&f, "aof_enabled", "1");
+	check_one(&f, &guarded, "persistence", GRADE_OK, "always");
+	ok(strstr(finding_of("persistence")->what, "covers") == NULL, "there is nothing to cover");
+	set(&f, "appendfsync", "");
+	check_one(&f, &guarded, "persistence", GRADE_OK, "covers");
+	set(&f, "aof_enabled", "0");
 	set(&f, "uptime_in_seconds", "x");
 	check_one(&f, &guarded, "persistence", GRADE_WARN, "snapshot");
 	check_one(&f, &guarded, "uptime", GRADE_WARN, "cannot apply");
@@ -271,12 +288,18 @@ TEST(several)
 	(void)judge(&terms, f, 3);
 	ok(finding_of("servers")->grade == GRADE_OK && finding_of("clocks")->grade == GRADE_OK, "three nodes");
 	ok(finding_of("nodes")->node == NULL, "a finding about all nodes names no node");
-	f[1].offset_us = 2000000;
+	f[1].offset_us = f[0].offset_us + 1000000;
 	(void)judge(&terms, f, 3);
 	ok(finding_of("clocks")->grade == GRADE_WARN, "clocks: %s", finding_of("clocks")->what);
+	f[1].clock_known = false;
+	(void)judge(&terms, f, 3);
+	ok(finding_of("clocks")->grade == GRADE_OK, "a clock that is not known");
+	f[1].clock_known = true;
 	f[1].probed.up = false;
+	set(&f[1], "run_id", "");
 	(void)judge(&terms, f, 3);
 	ok(finding_of("clocks")->grade == GRADE_OK, "a node that is down has no clock");
+	ok(finding_of("servers")->grade == GRADE_OK, "nor need it say which server it is");
 	set(&f[2], "run_id", "");
 	(void)judge(&terms, f, 3);
 	ok(finding_of("servers")->grade == GRADE_UNKNOWN && finding_of("servers")->advice[0] != '\0', "not known: %s",
@@ -472,6 +495,9 @@ TEST(info)
 	doctor_add(&f, "redis_version:7.2.4\r\nvalkey_version:8.0.1\r\n", INFO_MOST);
 	check_one(&f, &terms, "version", GRADE_OK, "Valkey 8.0.1");
 	check_one(&f, &terms, "role", GRADE_UNKNOWN, "does not report it");
+	f.text[0] = '\0';
+	doctor_add(&f, "redis_version:7.4.0\r\ndragonfly_version:df-v1.2\r\n", INFO_MOST);
+	check_one(&f, &terms, "version", GRADE_OK, "Dragonfly df-v1.2");
 	f.text[0] = '\0';
 	doctor_add(&f, "xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n", INFO_MOST);
 	check_one(&f, &terms, "role", GRADE_UNKNOWN, "does not report it");
