@@ -21,7 +21,7 @@ redis_servers='a b'
 }
 
 @test "an invalid node: the message says what is wrong, and shows all forms" {
-    for words in 'a:1,b:2=several nodes: repeat --node' 'redis://a,b=several nodes: repeat --node' 'redis://h:99999=port' 'redis://h:x=port' 'http://h=scheme is unknown' \
+    for words in 'a:1,b:2=several nodes: repeat --node' 'redis://a,b=several nodes: repeat --node' 'redis://h:99999=port' 'redis://h:x=port' 'http://h=scheme is unknown' 'u@h=a login needs a scheme' \
         'redis://h/x=database' 'redis+sentinel://h=name of the service' '=empty' 'redis://=host is missing' 'unix://=path .* must begin with /' \
         'unix://tmp/s=path .* must begin with /' 'unix:///tmp/s?1=what follows the path is not \?db' \
         'unix:///tmp/%zz=malformed escape'; do

@@ -274,6 +274,8 @@ TEST(lengths)
 	ok(strlen(url.name) == 255 + strlen(":65535/1000000"), "in the name as well");
 	(void)snprintf(text, sizeof(text), "redis://u:%s%sxxxxxxxxxxxx@h", X250, X250);
 	ok(url_parse(text, &url, &err) == ST_USAGE, "a password of 512 bytes is too long");
+	ok(url_parse("redis+cluster://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", &url, &err) == ST_OK && url.seeds == SEEDS_MAX,
+	    "the most servers of a Cluster");
 }
 
 /* Random input: no crash, no string without its NUL, no control character in a name. */
