@@ -156,6 +156,10 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
         finds "$check" unknown
     done
     finds lock ok
+    redis_start renamed --rename-command CONFIG ''
+    diagnoses 1 --node "$(node renamed)"
+    finds idling unknown
+    finds lock ok
 }
 
 @test "an even number of nodes, and one of three that is down: warnings" {
