@@ -5,6 +5,7 @@
 
 # A program for each source of the same name.
 unit_tests = \
+	tests/unit/answer \
 	tests/unit/array \
 	tests/unit/attempt \
 	tests/unit/attempt_fence \
