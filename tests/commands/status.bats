@@ -81,6 +81,7 @@ load ../lib/redis
     take "$key:3"
     take "$key:1"
     rcli a set "$key:2" foreign px 20000
+    rcli a set "$key:$(printf '%01024d' 0)" 'too long for a KEY'
     works status --json "$key:*"
     [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:2 $key:3 " ]
     [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "held foreign held " ]
