@@ -291,11 +291,24 @@ TEST(gone)
 	node_close(n);
 }
 
+/* The node asks this server of a Cluster for the slots. */
+static void
+is_source(int server, const char *name)
+{
+	const int client = await_client(server);
+	char text[100] = "";
+
+	if (client >= 0)
+		receive(client, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
+	ok(strstr(text, "SLOTS") != NULL, "%s", name);
+	(void)close(client);
+}
+
 /* In a Cluster, where the server says that another one has the slot: an attempt, and perhaps its rollback behind it. */
 static void
 move(bool followed)
 {
-	int port, source, server, other_port;
+	int port, source, server, other_port, client;
 	const int first = listen_at_port(8, &port), other = listen_at_port(8, &other_port);
 	struct command c;
 	struct node *n;
@@ -322,14 +335,46 @@ move(bool followed)
 	if (followed)
 		ok(take(PATIENCE_US) && d.tag == 1 && d.reply, "an attempt is not sent again behind its rollback");
 	else {
-		close(await_client(other));
-		ok(true, "else it is, to where the server says");
+		client = await_client(other);
+		receive(client, text, sizeof(text), strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
+		ok(strstr(text, "BLPOP") != NULL, "else it is, to where the server says");
+		close(client);
+		is_source(first, "a server that closes the connection may be none of the Cluster any more");
 	}
 	node_close(n);
 	close(source);
 	close(server);
 	close(first);
 	close(other);
+}
+
+/* A server that says that it is in charge no more: a source is asked before the next request. */
+TEST(demoted)
+{
+	int port;
+	const int first = listen_at_port(8, &port);
+	char text[200], owns[100];
+	int source, server;
+	struct node *n;
+
+	(void)snprintf(text, sizeof(text), "redis+cluster://127.0.0.1:%d", port);
+	(void)snprintf(owns, sizeof(owns), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
+	n = open_node(text, 0);
+	send_word(n, 1, "PING");
+	source = await_client(first);
+	await_input(source);
+	receive(source, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
+	answer(source, owns);
+	server = await_client(first);
+	await_input(server);
+	answer(server, "-READONLY You can't write\r\n");
+	ok(take(PATIENCE_US) && d.tag == 1 && d.reply, "the reply of a replica counts");
+	send_word(n, 2, "PING");
+	is_source(first, "the next request is not for it");
+	node_close(n);
+	close(source);
+	close(server);
+	close(first);
 }
 
 TEST(moved)
@@ -364,6 +409,17 @@ TEST(idle)
 	close(server);
 }
 
+/* Go on until the node needs this process to get a request, or doesn't. */
+static bool
+comes_to_need_us(struct node *n, bool needs)
+{
+	const int64_t until = clock_now_us() + PATIENCE_US;
+
+	while ((node_needs_us(n) || node_resends(n)) != needs && clock_now_us() < until)
+		(void)take(1000);
+	return clock_now_us() < until;
+}
+
 TEST(patient)
 {
 	struct node *n = open_node(path, 0);
@@ -375,10 +431,12 @@ TEST(patient)
 	(void)unlink(path);
 	send_command(n, 1, &r);
 	ok(!take(100000), "a server that is away is waited for");
+	ok(comes_to_need_us(n, false), "but it need not be reached");
 	server = listen_at_path(8, path);
 	client = await_client(server);
 	answer(client, "-LOADING it has just started\r\n");
 	ok(!take(100000), "a server that is loading is waited for");
+	ok(comes_to_need_us(n, true) && node_resends(n), "it is alive");
 	is_str(node_waits_for(n), "no answer in time", "the reason is that of the connection");
 	answer(client, "+PONG\r\n");
 	ok(take(PATIENCE_US) && d.reply, "the request is answered when the server has loaded");
@@ -478,6 +536,7 @@ TEST(refused)
 		    OWNED_NO_MORE },
 		{ { OWNED_BY_ANOTHER, OWNED_BY_ANOTHER, OWNED_BY_NOBODY, OWNED_BY_NOBODY, OWNED_BY_NOBODY },
 		    OWNED_BY_NOBODY },
+		{ { OWNED_BY_ANOTHER, OWNED_BY_ANOTHER, OWNED_NO_MORE, OWNED_BY_NOBODY, OWNED }, OWNED_NO_MORE },
 	};
 	static struct round r = { .ballot = { .nodes = 5 } };
 	enum ownership ownership;
@@ -492,6 +551,52 @@ TEST(refused)
 		each(ownership == rounds[i].expected, "round %zu: %d", i, (int)ownership);
 	}
 	each_ok("another one holds it if most of the nodes say so");
+}
+
+/* Why there is no majority: y a vote, d refused, l no resource, f failed, g started too recently, p silent. */
+TEST(no_quorum)
+{
+	static const struct {
+		const char *nodes, *said;
+		enum status status;
+		bool open;
+	} table[] = {
+		{ "ydd", "no quorum: 1 of 3 nodes answered, 2 are needed; ", ST_DENIED, false },
+		{ "yyddd", "2 of 5 nodes answered, 3 are needed; ", ST_DENIED, false },
+		{ "yyddf", "2 of 5", ST_NO_QUORUM, false },
+		{ "yfl", "1 of 3", ST_SYSTEM, false },
+		{ "ffl", "0 of 3", ST_NO_QUORUM, false },
+		{ "yll", "1 of 3", ST_SYSTEM, false },
+		{ "ygf", "1 of 3 nodes voted", ST_NO_QUORUM, false },
+		{ "ypp", "s: no connection in time", ST_NO_QUORUM, false },
+		{ "ypp", "s: not waited for", ST_NO_QUORUM, true },
+		{ "d", "s: d", ST_DENIED, false },
+		{ "l", "s: l", ST_SYSTEM, false },
+		{ "f", "s: f", ST_NO_QUORUM, false },
+	};
+	static struct nodes n;
+	struct err err;
+
+	n.node[0] = open_node(path, 0);
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct node_error error[NODES_MAX] = { { .duplicate = 0 } };
+		struct ballot b = { .nodes = (int)strlen(table[i].nodes), .closed = !table[i].open };
+
+		n.count = b.nodes;
+		for (int k = 0; k < n.count; k++) {
+			const char c = table[i].nodes[k];
+
+			n.node[k] = n.node[0];
+			b.vote[k] = c == 'y' ? VOTE_YES : c == 'p' ? VOTE_PENDING : VOTE_FAULT;
+			error[k].guarded = c == 'g';
+			if (c != 'y' && c != 'p')
+				failure_set(&error[k].why, c == 'd' ? DENIED : c == 'l' ? LOCAL : FAILED, "%c", c);
+		}
+		each(nodes_no_quorum(&n, &b, error, &err) == table[i].status, "status of %s", table[i].nodes);
+		each(strstr(err.text, table[i].said) != NULL, "%s: %s", table[i].nodes, err.text);
+	}
+	node_close(n.node[0]);
+	each_ok("why there is no majority");
 }
 
 TEST(window)
