@@ -291,16 +291,17 @@ TEST(gone)
 	node_close(n);
 }
 
-/* The node asks this server of a Cluster for the slots. */
+/* The node asks this server of a Cluster for the slots, and gets an answer. */
 static void
-is_source(int server, const char *name)
+answer_source(int server, const char *text_of_answer, const char *name)
 {
 	const int client = await_client(server);
 	char text[100] = "";
 
 	if (client >= 0)
 		receive(client, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
-	ok(strstr(text, "SLOTS") != NULL, "%s", name);
+	if (ok(strstr(text, "SLOTS") != NULL, "%s", name))
+		answer(client, text_of_answer);
 	(void)close(client);
 }
 
@@ -339,13 +340,35 @@ move(bool followed)
 		receive(client, text, sizeof(text), strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
 		ok(strstr(text, "BLPOP") != NULL, "else it is, to where the server says");
 		close(client);
-		is_source(first, "a server that closes the connection may be none of the Cluster any more");
+		answer_source(first, "", "a server that closes the connection may be none of the Cluster any more");
 	}
 	node_close(n);
 	close(source);
 	close(server);
 	close(first);
 	close(other);
+}
+
+/* A server of a Cluster that is loading is asked again, for a request that keeps trying; one of no Cluster is not. */
+TEST(sources)
+{
+	int port;
+	const int server = listen_at_port(8, &port);
+	struct command c;
+	struct node *n;
+	char url[60];
+
+	(void)snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%d", port);
+	n = open_node(url, 0);
+	command_begin(&c, "PING");
+	c.keeps_trying = true;
+	send_command(n, 1, &c);
+	answer_source(server, "-LOADING it has just started\r\n", "a server is asked for the slots");
+	answer_source(server, "-ERR This instance has cluster support disabled\r\n",
+	    "one that is loading is asked again");
+	ok(take(PATIENCE_US) && !d.reply && d.unsent, "one that is in no Cluster is not");
+	node_close(n);
+	(void)close(server);
 }
 
 /* A server that says that it is in charge no more: a source is asked before the next request. */
@@ -370,7 +393,7 @@ TEST(demoted)
 	answer(server, "-READONLY You can't write\r\n");
 	ok(take(PATIENCE_US) && d.tag == 1 && d.reply, "the reply of a replica counts");
 	send_word(n, 2, "PING");
-	is_source(first, "the next request is not for it");
+	answer_source(first, "", "the next request is not for it");
 	node_close(n);
 	close(source);
 	close(server);
