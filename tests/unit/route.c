@@ -77,5 +77,6 @@ TEST(redirections)
 	ok(redirect(&r, "-MOVED 19 three.test\r\n", &asking) == REDIRECT_NONE, "junk");
 	ok(redirect(&r, "-MOVED 16384 three.test:7003\r\n", &asking) == REDIRECT_NONE, "no such slot");
 	ok(redirect(&r, "-MOVED 19 three.test:65536\r\n", &asking) == REDIRECT_NONE, "no such port");
+	ok(redirect(&r, "-MOVED 19 three.test:0\r\n", &asking) == REDIRECT_NONE, "nor this one");
 	route_close(&r);
 }
