@@ -298,8 +298,10 @@ answer_source(int server, const char *text_of_answer, const char *name)
 	const int client = await_client(server);
 	char text[100] = "";
 
-	if (client >= 0)
+	if (client >= 0) {
+		await_input(client);
 		receive(client, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
+	}
 	if (ok(strstr(text, "SLOTS") != NULL, "%s", name))
 		answer(client, text_of_answer);
 	(void)close(client);
@@ -337,6 +339,7 @@ move(bool followed)
 		ok(take(PATIENCE_US) && d.tag == 1 && d.reply, "an attempt is not sent again behind its rollback");
 	else {
 		client = await_client(other);
+		await_input(client);
 		receive(client, text, sizeof(text), strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
 		ok(strstr(text, "BLPOP") != NULL, "else it is, to where the server says");
 		close(client);
@@ -371,8 +374,9 @@ TEST(sources)
 	(void)close(server);
 }
 
-/* A server that says that it is in charge no more: a source is asked before the next request. */
-TEST(demoted)
+/* A server that may be in charge no more: a source is asked before the next request. */
+static void
+leave(const char *last, const char *name)
 {
 	int port;
 	const int first = listen_at_port(8, &port);
@@ -390,14 +394,26 @@ TEST(demoted)
 	answer(source, owns);
 	server = await_client(first);
 	await_input(server);
-	answer(server, "-READONLY You can't write\r\n");
-	ok(take(PATIENCE_US) && d.tag == 1 && d.reply, "the reply of a replica counts");
+	receive(server, text, sizeof(text), strlen("*1\r\n$4\r\nPING\r\n"));
+	answer(server, last);
+	each(take(PATIENCE_US) && d.tag == 1 && d.reply, "its reply counts");
+	if (last[0] == '+') {
+		close(server);
+		(void)poll(NULL, 0, 150);
+	}
 	send_word(n, 2, "PING");
-	answer_source(first, "", "the next request is not for it");
+	answer_source(first, "", name);
 	node_close(n);
 	close(source);
-	close(server);
+	if (last[0] != '+')
+		close(server);
 	close(first);
+}
+
+TEST(demoted)
+{
+	leave("-READONLY You can't write\r\n", "a server that has become a replica");
+	leave("+PONG\r\n", "a server that closed the connection while nothing was asked");
 }
 
 TEST(moved)
@@ -409,7 +425,7 @@ TEST(moved)
 /* A connection that nobody has used for a while is looked at: the request isn't lost on it. */
 TEST(idle)
 {
-	int port, client;
+	int port, client, other;
 	const int server = listen_at_port(8, &port);
 	char where[40];
 	struct node *n;
@@ -427,7 +443,13 @@ TEST(idle)
 	client = await_client(server);
 	answer(client, "+PONG\r\n");
 	ok(take(PATIENCE_US) && d.reply, "a connection that was closed long ago");
+	answer(client, "+PONG\r\n");
+	ok(!take(1000), "a reply to no request");
+	send_word(n, 3, "PING");
+	other = await_client(server);
+	ok(other >= 0, "is not that to the next request");
 	close(client);
+	close(other);
 	node_close(n);
 	close(server);
 }
@@ -542,6 +564,15 @@ TEST(login_refused)
 	(void)receive(client, text, sizeof(text), 48);
 	answer(client, "+OK\r\n+PONG\r\n");
 	ok(take(PATIENCE_US) && d.reply, "the next request logs in anew");
+	(void)close(client);
+	(void)take(1000);
+	send_word(n, 3, "PING");
+	client = await_client(server);
+	(void)receive(client, text, sizeof(text), 48);
+	(void)close(client);
+	client = await_client(server);
+	answer(client, "+OK\r\n+PONG\r\n");
+	ok(take(PATIENCE_US) && d.reply, "a login that was cut off is not answered any more");
 	node_close(n);
 	(void)close(client);
 	(void)close(server);
