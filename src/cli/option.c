@@ -337,7 +337,6 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 	before = o->source[spec - option_specs];
 	if (before.origin > origin) { /* its value is only checked */
 		unused = *o;
-		before.origin = ORIGIN_DEFAULT;
 		o = &unused;
 	}
 	o->source[spec - option_specs] = o->reading;
