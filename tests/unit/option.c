@@ -112,7 +112,10 @@ static const struct {
 	{ "ttl", "too long", { "forever" } },
 	{ "ttl", "too long; the maximum is 36525d", { "200000d" } },
 	{ "wait", "duration", { "", "Forever", "never", "-1", "forever " } },
+	{ "wait", "too long; the maximum is 36525d00h, or forever", { "200000d" } },
 	{ "node-timeout", "1ms", { "0" } },
+	{ "replicas-timeout", "1ms", { "0" } },
+	{ "watch", "100ms", { "99ms" } },
 	{ "node-timeout", "duration", { "fast" } },
 	{ "min-hold", "too long", { "forever" } },
 	{ "min-hold", "duration", { "1 s" } },
@@ -122,6 +125,10 @@ static const struct {
 	{ "restart-guard", "too long", { "forever" } },
 	{ "export", "sh or fish", { "csh" } },
 	{ "sni", "invalid name", { "" } },
+	{ "sentinel-user", "invalid name", { "" } },
+	{ "password-command", "invalid name", { "" } },
+	{ "replicas", "0 to 255", { "256" } },
+	{ "max-waiters", "1 to 255", { "0", "256" } },
 	{ "conflict-exit-code", "0 to 255", { "", "256", "-1", "+1", " 1", "1 ", "1x", "0x10", "1.0" } },
 	{ "conflict-exit-code", "0 to 255", { "99999999999999999999", "4294967371" } },
 	{ "signal", "signal", { "", "NONE", "SIG", "SIGSIGTERM", "SIG15", "TERMX" } },
@@ -252,6 +259,7 @@ TEST(defaults)
 	options_default(&o);
 	ok(o.ttl_ms == 30000 && o.wait_ms == 0 && o.restart_guard_ms == GUARD_AUTO && o.kill_after_ms == 5000,
 	    "lengths");
+	ok(o.watch_ms == 2000 && o.history == 20 && !o.watch, "of commands that look");
 	ok(o.conflict_exit == 75 && o.first_signal == SIGTERM, "status and signal");
 	ok(o.nodes == 0 && o.label == NULL && o.prefix != NULL && o.prefix[0] == '\0', "nodes and texts");
 	ok(!o.only_warn && !o.json && !o.quiet && !o.verbose && !o.shell && !o.foreground && !o.help, "flags");
