@@ -40,6 +40,9 @@ redis_servers='' tcp_servers=a
     echo 'ttl 20s' >"$HOME/.config/dlock/config"
     grants_for 20000 "$key"
     XDG_CONFIG_HOME=relative grants_for 20000 "$key-2" # which its specification ignores
+    HOME=/dev/null grants_for 30000 "$key-3"
+    ln -fs config "$HOME/.config/dlock/config"
+    refuses 78 'Too many levels' acquire "$key-4"
 }
 
 @test "nodes in the file are replaced by those of the environment and of --node" {
@@ -112,6 +115,11 @@ with_etc() {
     [ "${lines[0]}" = 'node                 redis://127.0.0.1:6379         default' ] || fail 'expected the default node'
     [ "${lines[1]}" = 'ttl                  9s                             option' ]
     [ "$(grep -c ' default$' <<<"$output")" -ge 30 ]
+    for line in 'wait +0' 'label +-' 'password +-' 'cacert +the system.s' 'max-run +-' 'history +20' 'json +no' 'export +no'; do
+        grep -qxE "$line +default" <<<"$output" || fail "expected: $line"
+    done
+    works config --watch
+    grep -qxE 'watch +yes +option' <<<"$output" || fail 'expected an option without its value'
     refuses 64 'not an option of config' config --force
     refuses 64 'too many operands' config extra
 }
