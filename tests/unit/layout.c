@@ -120,6 +120,8 @@ TEST(columns)
 		{ 90, "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s",
 		    "the column of rank 2 is dropped next" },
 		{ 60, "a-key-that..-terminals  ops@web-01..e.net:4711  -      3m10s", "texts are shortened next" },
+		{ 44, "a-ke..nals  ops@web-..net:4711  -      3m10s", "to their least width" },
+		{ 43, "a-key-t..rminals  ops@web-..net:4711  -", "then the last column is dropped" },
 		{ 20, "a-key-tha..terminals", "the last columns are dropped at last" },
 	};
 
@@ -139,6 +141,35 @@ TEST(columns)
 }
 
 /* -- Different texts stay different ------------------------------------------ */
+
+/* The first of two keys that do not fit. */
+TEST(shortened)
+{
+	static const struct {
+		size_t width;
+		const char *key, *other, *shown;
+	} cases[] = {
+		{ 12, "deploy-production", "backup", "deplo..ction" },
+		{ 17, "deploy-production-1-of-the-web-frontend", "deploy-production-2-of-the-web-frontend",
+		    "depl..n-1-o..tend" },
+		{ 21, "deploy-production-1-of-the-web-frontend", "deploy-production-2-of-the-web-backend!",
+		    "deplo..on-1-of..ntend" },
+		{ 5, "deploy-1-web", "deploy-2-web", "..1.." },
+		{ 6, "abcdefg", "x", "ab..fg" },
+		{ 7, "abcdefgh", "x", "abc..gh" },
+		{ 15, "\\x01\\x02\\x03\\x04\\e\\e", "x", "\\x01\\x02..\\e\\e" },
+		{ 14, "\\x01\\x02\\x03\\x04\\e\\e", "\\x01\\x02\\x03\\x14\\e\\e", "\\x01..\\x04\\e\\e" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		begin_bare(cases[i].width);
+		layout.columns = 1;
+		add(cases[i].key);
+		add(cases[i].other);
+		end();
+		is_str(line[0], cases[i].shown, "%zu columns", cases[i].width);
+	}
+}
 
 static const struct {
 	const char *format, *what;
