@@ -51,6 +51,19 @@ all_of() {
     [[ ${lines[1]} == "$key-now "*' sh' && ${lines[2]} =~ ^$key-never\ +-\ +-$ ]] || fail "$output"
 }
 
+@test "the times of the last holder, whose user has an @" {
+    local ended
+    ended=$(($(date +%s) - 7200))000
+    rcli a lpush "{$key}:dlock:history" \
+        "$OTHER_TOKEN $ended ran 0 $ended - - $((ended - 5000)) 70 4 14 3 me@corp@here:1job" >/dev/null
+    works status --all --no-headings "$key"
+    [[ $output =~ ^$key\ +free\ +2h00m\ +exit\ 0\ +5\.0s\ +2h00m\ +-$ ]] || fail 'expected these times'
+    works status --all --json "$key"
+    json_is "[.last.ended_ago_ms, .last_success_age_ms | . / 60000 | floor] == [120, 120] and .last_success_ms == $ended"
+    json_is ".last | [.start_ms, .end_ms, .held_ms, .waited_ms, .fence] == [$ended - 5000, $ended, 5000, 70, 4]"
+    json_is '.last | .owner == {user: "me@corp", host: "here", pid: 1, command: "run"} and .label == "job"'
+}
+
 @test "in a pattern a bracket without its end is taken as it is" {
     dlock run "$key-[1" -- true
     dlock run "$key-2" -- true
@@ -169,7 +182,8 @@ all_of() {
 @test "--all and --failed exclude other forms of output; their columns need them" {
     refuses 64 'together' status --all --waiters "$key"
     refuses 64 'together' status --failed --max-age 1h "$key"
-    refuses 64 'together' status --all --slots 2 "$key"
+    refuses 64 '--all and --slots' status --all --slots 2 "$key"
+    refuses 64 '--failed and --slots' status --failed --slots 2 "$key"
     refuses 64 "unknown column 'took'" status -o key,took
     refuses 64 'not an option of history' history --all "$key"
 }

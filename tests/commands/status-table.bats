@@ -107,7 +107,12 @@ fits() {
     [[ $output == *$'\e[2mfree'* ]] || fail "expected a free one to be dim"
     rcli a set "$key-foreign" x
     at_terminal 80 status "$key-foreign"
-    [[ $output == *$'\e[33mforeign'* ]] || fail "expected a foreign one to be yellow"
+    [[ $output == *$'\e[33mforeign'*forever* ]] || fail "expected a foreign one to be yellow"
+    dlock acquire --shared "$key-shared" >/dev/null
+    at_terminal 80 status "$key-shared"
+    [[ $output == *$'\e[32mshared'* ]] || fail "expected a shared one to be green"
+    DLOCK_NODES="$(node a) $PWD/nobody" at_terminal 80 status "$key" "$key-free"
+    [[ $output == *$'\e[31munknown'* ]] || fail "expected an unknown one to be red"
     redis_start b
     rcli b set "$key-split" y
     rcli a set "$key-split" x
