@@ -157,14 +157,19 @@ TEST(run)
 
 TEST(held)
 {
+	const char *waited;
+
 	is_int(call("acquire --label backup k"), 0, "acquire");
 	is_int(call("run k -- touch /nowhere/x"), 75, "a lock that is held");
 	ok(said("dlock: k: held by ") && said("(backup), ") && said("from acquire"), "the holder is named");
 	is_int(call("run -q k -- true"), 75, "--quiet");
 	is_str(store->said, "", "--quiet says nothing of a lock that is held");
 	is_int(call("run -E 9 k -- true"), 9, "-E");
-	is_int(call("acquire --wait 50ms k"), 75, "the wait ends");
-	ok(said("waited "), "how long is said");
+	is_int(call("acquire --wait 50ms --json k"), 75, "the wait ends");
+	waited = strstr(store->said, "\"waited_ms\":");
+	ok(said("waited ") && waited != NULL && atol(waited + 12) >= 50 && atol(waited + 12) < 50000,
+	    "how long is said");
+	ok(strstr(strstr(store->said, ": waiting; held by ") + 1, ": waiting") == NULL, "that it waits is said once");
 	store->memory.unreachable = true;
 	is_int(call("acquire --wait 60s k"), 69, "no server answers any more");
 	ok(said("no server answers; waited "), "how long it waited is said");

@@ -115,6 +115,10 @@ TEST(columns)
 		    "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  "
 		    "1795360267437211  1/1",
 		    "without a terminal nothing is shortened" },
+		{ 112,
+		    "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  "
+		    "1795360267437211  1/1",
+		    "what just fits is not shortened either" },
 		{ 110, "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  1/1",
 		    "the column of rank 1 is dropped before a text is shortened" },
 		{ 90, "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s",
