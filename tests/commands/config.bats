@@ -145,6 +145,8 @@ with_etc() {
     [[ $stderr == *'no node is configured, perhaps since sudo drops DLOCK_NODES'* ]] || fail 'expected a warning'
     SUDO_USER=me works config
     [ -z "$stderr" ] || fail 'it says itself that the node is the default'
+    SUDO_USER=me try doctor --node-timeout 1ms
+    [[ $stderr != *sudo* ]] || fail 'it says itself that no node is configured'
     try status -v --node-timeout 1ms "$key"
     [[ $stderr == *'no node is configured: using redis://127.0.0.1:6379'* ]] || fail 'expected a step'
     [[ $stderr != *sudo* ]]

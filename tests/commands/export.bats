@@ -124,6 +124,7 @@ keeps_both() {
 
 @test "--export=SHELL has the form of that shell" {
     gives 64 acquire --export=csh "$key"
+    refuses 64 'not an option of run' run --export "$key" -- true
     is_free "$key"
     try acquire --export=fish "$key-2"
     [[ $output == "set -gx DLOCK_KEY '$key-2';"* ]] || fail 'expected set'

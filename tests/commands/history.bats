@@ -167,7 +167,8 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "status --max-age and --waiters need a KEY, and no other form of output" {
-    refuses 64 'needs a KEY' status --max-age 1h
+    refuses 64 'needs a KEY or a PATTERN$' status --max-age 1h
+    refuses 64 'needs a KEY$' status --waiters
     refuses 64 'not a PATTERN' status --waiters "$key*"
     for option in --prometheus --watch -oKEY --all --failed '--max-age 1h'; do
         refuses 64 'together' status --waiters $option "$key"

@@ -50,6 +50,8 @@ me="$(id -un)@$(uname -n):[0-9]+"
         gives 1 "$command" --json "$key" "$old"
         json_is '.outcome == "held-by-another" and .holder.label == "second" and .holder.owner.user != null'
     done
+    gives 1 renew --json --ttl 20s "$key" "$old"
+    json_is '.ttl_ms == 0 and .valid_ms == 0'
     [ "$(rcli a get "$key")" = "$token" ] || fail "the lock was changed"
 }
 
@@ -122,6 +124,8 @@ fields='["client","ended_ms","fence","held_ms","kept_by","label","owner","state"
     jq -e '.holder.label == "deploy"' report
     gives 69 acquire --json -N "$PWD/nobody" "$key"
     json_is '.outcome == "no-quorum" and .holder == null'
+    gives 77 acquire --json -N "unix://:wrong@$(node a)" "$key"
+    json_is '.outcome == "denied"'
     try acquire --json "$key-2"
     json_is '.outcome == "acquired"'
     try run --json "$key-3" -- true

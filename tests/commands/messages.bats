@@ -155,6 +155,7 @@ messages_name_key() {
     # An invalid KEY is not used as a prefix.
     refuses 64 '^dlock: KEY is empty' run '' -- true
     refuses 64 '^dlock: KEY is missing' run -- nice ./job
+    refuses 64 'COMMAND is missing; usage: dlock run [[]options[]] KEY' run "$key"
 }
 
 @test "an unknown option: the message names the help with the options of the command" {
