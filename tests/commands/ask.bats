@@ -83,6 +83,11 @@ same_start() {
     refuses 75 'nothing runs: kept until .*--min-hold' break --ask "$key"
     gives 75 break --ask --json "$key"
     json_is '.outcome == "kept"'
+    dlock break --force "$key"
+    start_holding "$key" --ttl 3s --min-hold 60s 'sleep 60'
+    gives 75 break --ask "$key"
+    [[ $stderr == *$'\n'"dlock: $key: nothing runs: kept until "* ]] || fail 'expected that it ended, and is kept'
+    finishes 76
 }
 
 @test "break --ask is no break: not with --force, and --wait is for it" {

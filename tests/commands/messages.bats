@@ -73,8 +73,10 @@ redis_servers='a b'
 
 @test "a --ttl above a day draws a warning" {
     gives 0 run --ttl 25h "$key" -- true
-    complains 'more than a day'
+    complains 'more than a day: .*; a short lease is enough, run renews it$'
     works run --ttl 24h "$key" -- true
+    gives 0 acquire --ttl 25h "$key-2"
+    complains 'others wait for so long$'
     works run -q --ttl 25h "$key" -- true
 }
 

@@ -53,6 +53,8 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     finishes_well
     [ "$(jq -r .state <<<"$output" | sort -u)" = held ]
     ! grep -qx '' <<<"$output" || fail "an empty line"
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=}' 'expect={' 'send=\x03' -- "$DLOCK" status --json --watch 100ms "$key"
+    [[ $output != *$'\e'* ]] || fail "expected no escapes on a terminal"
 }
 
 @test "a node that becomes unavailable is reported, and watching continues" {

@@ -91,7 +91,10 @@ load ../lib/redis
 
 @test "--max-run exits with the status of timeout(1)" {
     runs=() others=()
-    for line in 'exec sleep 30' 'trap "exit 0" TERM; while :; do sleep 0.1; done' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
+    # The default of --kill-after, which is no longer if the lease is.
+    start run --ttl 1h --max-run 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
+    killed=$bg
+    for line in 'exec sleep 30' 'trap "exit 0" TERM; while :; do sleep 0.1; done' 'trap "exit 3" TERM; while :; do sleep 0.1; done' \
         'trap "" TERM; while :; do sleep 0.1; done' 'kill -KILL $$' 'exit 7'; do
         start run --max-run 4s -k 300ms "$key-${#runs[@]}" -- sh -c "$line"
         runs+=("$bg")
@@ -103,6 +106,7 @@ load ../lib/redis
         wait "${others[i]}" || expected=$?
         finishes "$expected" "${runs[i]}"
     done
+    finishes 137 "$killed"
     gives 137 run --max-run 300ms --signal KILL "$key" -- sleep 30
 }
 

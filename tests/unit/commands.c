@@ -190,6 +190,14 @@ TEST(wait)
 	ok(said("in\n"), "its command ran");
 	is_int(call("acquire k"), 0, "acquire");
 	began = clock_now_us();
+	store->until_us = 0; /* of the wait before */
+	pid = start("acquire --json --wait 60s k", &out);
+	while (*(volatile int64_t *)&store->until_us <= began)
+		(void)poll(NULL, 0, 5);
+	(void)kill(pid, SIGTERM);
+	is_int(finish(pid, out), -SIGTERM, "a signal ends the wait");
+	ok(strchr(store->said, '{') == NULL, "there is no object then");
+	store->until_us = 0;
 	pid = start("run --replace --kill-after 60s k -- true", &out);
 	while (*(volatile int64_t *)&store->until_us <= began)
 		(void)poll(NULL, 0, 5);
