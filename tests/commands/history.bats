@@ -219,6 +219,7 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     try run "$key" -- sh -c 'exit 7'
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 7 ]
+    [ "$(sample last_run_timestamp_seconds)" != "$(sample last_success_timestamp_seconds)" ]
     try run "$key" -- sh -c 'sleep 0.4; kill -KILL $$'
     start_holding "$key" 'exec sleep 30'
     start run --wait 60s "$key" -- true

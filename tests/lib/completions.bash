@@ -232,7 +232,7 @@ offers_keys() {
     local n missing offered=() table=('dlock release "job:b' 'dlock release ' 'dlock acquire app=>app/web' 'dlock renew app=>app/web'
         'dlock release app=>app/web' 'dlock status app=>app/web' 'dlock run app=>app/web' 'dlock release job:b=>job:backup'
         'dlock status x job:c=>job:clean' 'dlock -vt 5s release -q -- app=>app/web' 'dlock release job:clean a=>'
-        'dlock --prefix job: release =>backup clean' 'dlock --config settings.conf release b=>backup'
+        'dlock --prefix job: release =>backup clean' 'dlock --config ~/settings.conf release b=>backup'
         "dlock -N $(node a) --prefix=job: release b=>backup"
         'dlock -N /nowhere release =>' 'dlock -N $x release =>' 'dlock --json release --quiet app=>app/web'
         'dlock --ttl=5s release --unknown app=>app/web' 'dlock break app=>app/web' 'dlock break -f job:b=>job:backup'

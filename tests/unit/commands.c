@@ -137,6 +137,7 @@ TEST(run)
 	is_int(call("run --ttl 5s k -- sh -c echo $DLOCK_KEY $DLOCK_TTL_MS $DLOCK_FENCE"), 0, "run");
 	is_str(store->said, "k 30000 1\n", "the environment of the command, and nothing else is printed");
 	ok(!store->memory.held && store->memory.releases == 1, "the lock is released");
+	ok(store->node_timeout_ms == 500 && store->replicas_timeout_ms == 250, "times to answer follow from --ttl");
 	is_int(call("run k -- sh -c exit 7"), 7, "the exit status of the command");
 	is_int(call("run k -- sh -c kill -9 $$"), 137, "the exit status of a command that a signal ended");
 	is_int(call("run k -- /nowhere/x"), 127, "no command");

@@ -29,6 +29,8 @@ static struct store {
 	int64_t until_us; /* the end of the last wait */
 	int asked;	  /* so often has its holder been asked to end */
 	pid_t test;	  /* other tests run at the same time, and a keeper listens under its token */
+	/* What was configured last. */
+	int64_t node_timeout_ms, replicas_timeout_ms;
 } * store;
 
 /* -- The service ------------------------------------------------------------ */
@@ -205,8 +207,9 @@ static const struct service memory_service;
 static enum status
 open_memory(const struct service_config *config, struct backend **backend, struct err *err)
 {
-	(void)config;
 	(void)err;
+	store->node_timeout_ms = config->node_timeout_ms;
+	store->replicas_timeout_ms = config->replicas_timeout_ms;
 	store->memory.base.service = &memory_service;
 	*backend = &store->memory.base;
 	return ST_OK;
