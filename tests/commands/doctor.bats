@@ -176,6 +176,13 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
     exits 69
 }
 
+@test "each node has a test lock of its own" {
+    rcli b acl setuser held on '>held' '~*' +@all -del
+    DLOCK_NODES="$(node a) unix://held:held@$(node b)" doctor
+    exits 77
+    [ "$(jq -r 'select(.check == "lock") | .result' <<<"$output" | paste -sd ' ')" = 'ok fail' ] || fail 'expected one of the second'
+}
+
 @test "one server under two names: fail, 69" {
     ln -s "$(node a)" link
     DLOCK_NODES="$(node a) $PWD/link $(node b)" doctor
