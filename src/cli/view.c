@@ -225,7 +225,7 @@ end(struct view *v, struct err *err)
 		json_end_line(&v->object);
 		return ST_OK;
 	}
-	if (v->layout.cells == 0 && !v->layout.begun)
+	if (v->layout.cells == 0)
 		status = add_headings(v, err);
 	for (i = 0; i < v->layout.columns && status == ST_OK; i++)
 		status = layout_add(&v->layout, v->text[v->shown[i]], v->shown[i] == STATE ? colour : "", err);
@@ -464,7 +464,7 @@ view_end(struct view *v)
 {
 	struct err ignored;
 
-	if (v->locks && v->layout.cells == 0 && !v->layout.begun)
+	if (v->locks && v->layout.cells == 0)
 		(void)add_headings(v, &ignored);
 	layout_end(&v->layout);
 }
