@@ -168,8 +168,9 @@ TEST(held)
 	is_int(call("run -E 9 k -- true"), 9, "-E");
 	is_int(call("acquire --wait 50ms --json k"), 75, "the wait ends");
 	waited = strstr(store->said, "\"waited_ms\":");
-	ok(said("waited ") && waited != NULL && atol(waited + 12) >= 50 && atol(waited + 12) < 50000,
-	    "how long is said");
+	ok(said("waited ") && waited != NULL && atol(waited + 12) >= 50 && atol(waited + 12) < 50000 &&
+		said(atol(waited + 12) < 1000 ? "ms\n" : "s\n"),
+	    "how long is said, in both forms");
 	ok(strstr(strstr(store->said, ": waiting; held by ") + 1, ": waiting") == NULL, "that it waits is said once");
 	store->memory.unreachable = true;
 	is_int(call("acquire --wait 60s k"), 69, "no server answers any more");
