@@ -179,6 +179,14 @@ TEST(held)
 	store->memory.held = false;
 }
 
+/* Until dlock waits, or has had ten seconds to begin. */
+static void
+await_wait(void)
+{
+	for (int i = 0; i < 2000 && *(volatile int64_t *)&store->until_us == 0; i++)
+		(void)poll(NULL, 0, 5);
+}
+
 TEST(wait)
 {
 	int64_t began;
@@ -192,17 +200,15 @@ TEST(wait)
 	ok(said("in\n"), "its command ran");
 	is_int(call("acquire k"), 0, "acquire");
 	began = clock_now_us();
-	store->until_us = 0; /* of the wait before */
+	store->until_us = 0;
 	pid = start("acquire --json --wait 60s k", &out);
-	while (*(volatile int64_t *)&store->until_us <= began)
-		(void)poll(NULL, 0, 5);
+	await_wait();
 	(void)kill(pid, SIGTERM);
 	is_int(finish(pid, out), -SIGTERM, "a signal ends the wait");
 	ok(strchr(store->said, '{') == NULL, "there is no object then");
 	store->until_us = 0;
 	pid = start("run --replace --kill-after 60s k -- true", &out);
-	while (*(volatile int64_t *)&store->until_us <= began)
-		(void)poll(NULL, 0, 5);
+	await_wait();
 	ok(store->until_us >= began + 60000000, "--replace waits for --kill-after behind the lease");
 	is_int(call("release k %s", store->token), 0, "release");
 	is_int(finish(pid, out), 0, "it runs");
