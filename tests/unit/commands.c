@@ -159,6 +159,7 @@ TEST(run)
 TEST(held)
 {
 	const char *waited;
+	long ms;
 
 	is_int(call("acquire --label backup k"), 0, "acquire");
 	is_int(call("run k -- touch /nowhere/x"), 75, "a lock that is held");
@@ -168,8 +169,8 @@ TEST(held)
 	is_int(call("run -E 9 k -- true"), 9, "-E");
 	is_int(call("acquire --wait 50ms --json k"), 75, "the wait ends");
 	waited = strstr(store->said, "\"waited_ms\":");
-	ok(said("waited ") && waited != NULL && atol(waited + 12) >= 50 && atol(waited + 12) < 50000 &&
-		said(atol(waited + 12) < 1000 ? "ms\n" : "s\n"),
+	ms = waited != NULL ? strtol(waited + 12, NULL, 10) : 0;
+	ok(ms >= 50 && ms < 50000 && said("waited ") && said(ms < 1000 ? "ms\n" : "s\n"),
 	    "how long is said, in both forms");
 	ok(strstr(strstr(store->said, ": waiting; held by ") + 1, ": waiting") == NULL, "that it waits is said once");
 	store->memory.unreachable = true;
