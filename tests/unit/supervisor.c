@@ -225,7 +225,7 @@ TEST(supervisor)
 		is_int(WEXITSTATUS(status), 128 + abs(ends[i]),
 		    "is passed on: the terminal has not sent it to the command; and only one release is tried");
 	}
-	status = supervised_until(2300000, 0, 20);
+	status = supervised_until(7300000, 0, 20);
 	ok(WIFEXITED(status), "a command whose end is to be recorded, and no node answers");
 	is_int(WEXITSTATUS(status), ST_OK, "the release is tried until the lease ends");
 	do
