@@ -26,6 +26,12 @@ leads_to_server() {
         "127.0.0.1:$port" "redis://127.0.0.1:$port" "redis://127.0.0.1:$port/" "redis://127.0.0.1:$port/0"
 }
 
+@test "URLs: an ensemble of ZooKeeper is not combined with other nodes" {
+    for node in redis://h zk://h; do
+        refuses 64 '^dlock: a ZooKeeper ensemble is a quorum already, and cannot be combined' acquire -N "$node" -N zk://i "$key"
+    done
+}
+
 @test "URLs: a name leads to the server" {
     need_localhost
     leads_to_server "localhost:$(port_of a)" "redis://localhost:$(port_of a)"

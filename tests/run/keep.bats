@@ -161,16 +161,18 @@ keeps() {
     no_keeper
 }
 
-@test "a lock that is held: 75 without a keeper; a wait that a signal ends: 143" {
+@test "a lock that is held: 75 without a keeper; a wait that a signal ends: 143 or 129" {
     take "$key"
     refuses 75 "$key.*held" acquire --keep $$ "$key"
     [ -z "$(keepers)" ]
-    start acquire --keep $$ --wait forever "$key"
-    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
-    kill -TERM "$bg"
-    finishes 143
-    no_keeper
-    [ "$(rcli a zcard "{$key}:dlock:waiting")" = 0 ]
+    for ended in TERM:143 HUP:129; do
+        start acquire --keep $$ --wait forever "$key"
+        wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
+        kill "-${ended%:*}" "$bg"
+        finishes "${ended#*:}"
+        no_keeper
+        [ "$(rcli a zcard "{$key}:dlock:waiting")" = 0 ]
+    done
 }
 
 @test "--json and --export with --keep report a lock that is held" {

@@ -33,20 +33,25 @@ TEST(demoted)
 {
 	static const struct {
 		const char *text;
-		bool demoted;
-	} replies[] = { { "-READONLY You can't write against a read only replica.\r\n", true },
-		{ "-MASTERDOWN Link with MASTER is down\r\n", true }, { "-CLUSTERDOWN The cluster is down\r\n", true },
-		{ "-LOADING Redis is loading the dataset in memory\r\n", true }, { "-MOVED 1 a.test:1\r\n", true },
-		{ "-ASK 1 a.test:1\r\n", true }, { "-READ ONLY\r\n", false }, { "-OOM command not allowed\r\n", false },
-		{ "+READONLY\r\n", false } };
+		bool demoted, early;
+	} replies[] = { { "-READONLY You can't write against a read only replica.\r\n", true, false },
+		{ "-MASTERDOWN Link with MASTER is down\r\n", true, false },
+		{ "-CLUSTERDOWN The cluster is down\r\n", true, true },
+		{ "-LOADING Redis is loading the dataset in memory\r\n", true, true },
+		{ "-MOVED 1 a.test:1\r\n", true, false }, { "-ASK 1 a.test:1\r\n", true, false },
+		{ "-READ ONLY\r\n", false, false }, { "-OOM command not allowed\r\n", false, false },
+		{ "+READONLY\r\n", false, false }, { "-ERR Connection refused\r\n", false, true },
+		{ "-ERR Connection reset by peer\r\n", false, true },
+		{ "-ERR Connection timed out\r\n", false, true } };
 	struct reply *reply;
 
 	for (size_t i = 0; i < COUNT(replies); i++) {
 		reply = read_reply(replies[i].text);
 		each(route_is_demoted(reply) == replies[i].demoted, "demoted: %s", replies[i].text);
+		each(route_is_early(reply) == replies[i].early, "early: %s", replies[i].text);
 		reply_free(reply);
 	}
-	each_ok("which errors say that a server is in charge no more");
+	each_ok("which errors say that a server is in charge no more, or does not serve yet");
 }
 
 TEST(redirections)

@@ -77,7 +77,7 @@ wait_in_line() {
 @test "a writer that gives up lets the readers in that stood behind it" {
     readers 1
     : >stay
-    DLOCK_TTL=3s wait_in_line w w r w r
+    DLOCK_TTL=6s wait_in_line w w r w r
     requests_reset
     kill -TERM "${waiter[1]}"
     finishes 143 "${waiter[1]}"
