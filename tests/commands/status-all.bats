@@ -51,6 +51,13 @@ all_of() {
     [[ ${lines[1]} == "$key-now "*' sh' && ${lines[2]} =~ ^$key-never\ +-\ +-$ ]] || fail "$output"
 }
 
+@test "a free lock whose history cannot be read is shown" {
+    rcli a set "{$key}:dlock:history" x >/dev/null
+    gives 69 status --all "$key*"
+    [[ ${lines[1]} =~ ^$key\ +free\ +- ]] || fail 'expected a row'
+    complains 'the key of the metadata of the lock has another type'
+}
+
 @test "the times of the last holder, whose user has an @" {
     local ended
     ended=$(($(date +%s) - 7200))000

@@ -90,6 +90,7 @@ TEST(fields)
 	is_int((int64_t)stat[STAT_PARENT], getppid(), "its parent");
 	(void)prctl(PR_SET_NAME, name);
 	ok(process_read(getpid(), "stat", text, 3) && strlen(text) == 2, "the begin of a file");
+	ok(!process_read(getpid(), "fd", text, 3) && text[0] == '\0', "a folder, which read(2) refuses");
 }
 
 static void *

@@ -107,6 +107,11 @@ begin_and_hold() {
         take "$key" -N "$direct"
         zk rules
         finish
+        if [ "$how" = --force ]; then
+            fails 75 'not broken: the holder has changed'
+        else
+            prints "$key: ended; it was held by ${output##*by }" # the one that it saw
+        fi
         works renew "$key" "$token" # and does not say that it is asked
         works release "$key" "$token"
     done
