@@ -291,9 +291,18 @@ TEST(gone)
 	node_close(n);
 }
 
-/* The node asks this server of a Cluster for the slots, and gets an answer. */
-static void
-answer_source(int server, const char *text_of_answer, const char *name)
+static struct node *
+open_cluster(int port)
+{
+	char url[60];
+
+	(void)snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%d", port);
+	return open_node(url, 0);
+}
+
+/* The node asks this server of a Cluster for the slots.  Returns the connection; -1: it makes none. */
+static int
+await_source(int server, const char *name)
 {
 	const int client = await_client(server);
 	char text[100] = "";
@@ -302,9 +311,28 @@ answer_source(int server, const char *text_of_answer, const char *name)
 		await_input(client);
 		receive(client, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
 	}
-	if (ok(strstr(text, "SLOTS") != NULL, "%s", name))
-		answer(client, text_of_answer);
+	ok(strstr(text, "SLOTS") != NULL, "%s", name);
+	return client;
+}
+
+/* It does so, and gets an answer. */
+static void
+answer_source(int server, const char *text, const char *name)
+{
+	const int client = await_source(server, name);
+
+	answer(client, text);
 	(void)close(client);
+}
+
+/* The answer that the server at this port has all slots. */
+static void
+answer_owner(int source, int port)
+{
+	char text[100];
+
+	(void)snprintf(text, sizeof(text), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
+	answer(source, text);
 }
 
 /* In a Cluster, where the server says that another one has the slot: an attempt, and perhaps its rollback behind it. */
@@ -317,19 +345,15 @@ move(bool followed)
 	struct node *n;
 	char text[200];
 
-	(void)snprintf(text, sizeof(text), "redis+cluster://127.0.0.1:%d", port);
-	n = open_node(text, 0);
+	n = open_cluster(port);
 	command_begin(&c, "BLPOP job");
 	c.key = "job";
 	c.needs_replicas = true;
 	send_command(n, 1, &c);
 	if (followed)
 		send_command(n, 2, &c);
-	source = await_client(first);
-	await_input(source);
-	receive(source, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
-	(void)snprintf(text, sizeof(text), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
-	answer(source, text);
+	source = await_source(first, "a source is asked");
+	answer_owner(source, port);
 	server = await_client(first);
 	await_input(server);
 	receive(server, text, sizeof(text), (followed ? 2 : 1) * strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
@@ -358,11 +382,8 @@ TEST(sources)
 	int port;
 	const int server = listen_at_port(8, &port);
 	struct command c;
-	struct node *n;
-	char url[60];
+	struct node *n = open_cluster(port);
 
-	(void)snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%d", port);
-	n = open_node(url, 0);
 	command_begin(&c, "PING");
 	c.keeps_trying = true;
 	send_command(n, 1, &c);
@@ -380,18 +401,13 @@ leave(const char *last, const char *name)
 {
 	int port;
 	const int first = listen_at_port(8, &port);
-	char text[200], owns[100];
+	struct node *n = open_cluster(port);
+	char text[200];
 	int source, server;
-	struct node *n;
 
-	(void)snprintf(text, sizeof(text), "redis+cluster://127.0.0.1:%d", port);
-	(void)snprintf(owns, sizeof(owns), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
-	n = open_node(text, 0);
 	send_word(n, 1, "PING");
-	source = await_client(first);
-	await_input(source);
-	receive(source, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
-	answer(source, owns);
+	source = await_source(first, "a source is asked");
+	answer_owner(source, port);
 	server = await_client(first);
 	await_input(server);
 	receive(server, text, sizeof(text), strlen("*1\r\n$4\r\nPING\r\n"));
