@@ -31,15 +31,20 @@ ask_liar() {
 # lie [KIND=LIE...]: see zkservers.py.
 lie() { echo "$*" >"$liar/lie"; }
 
+# is_plain TEXT: only printable ASCII, tabs and ends of lines, in any locale.
+is_plain() {
+    local LC_ALL=C
+    [[ $1 != *[!$'\t\n'\ -~]* ]]
+}
+
 # survives ARG...: dlock ARG... ends in time, with a documented status, and prints no control characters.
 survives() {
-    local began LC_ALL
+    local began
     began=$(now_ms)
     try "$@"
     [[ " 0 1 64 69 71 75 76 77 " == *" $status "* ]] || fail "$(<"$liar/lie"): status $status"
     took_at_most 5000 "$began"
-    LC_ALL=C
-    [[ $output$stderr != *[!$'\t\n'\ -~]* ]] || fail 'control characters'
+    is_plain "$output$stderr" || fail 'control characters'
 }
 
 # each_lie KIND...: each lie in reply to each KIND of request, for the commands that send it; the servers share the lies.
