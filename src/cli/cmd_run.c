@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -186,15 +187,30 @@ print_report(FILE *out, const struct run *r, enum status status)
 }
 
 /*
+ * The descriptor that a path names, which a shell passes on as such a name; -1: none.  It is used as it is: opened again,
+ * it would have an offset of its own, and what is written here and there would overwrite each other.
+ */
+static int
+named_descriptor(const char *path)
+{
+	char rest;
+	int fd;
+
+	if (strcmp(path, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(path, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	return sscanf(path, "/dev/fd/%4d%c", &fd, &rest) == 1 || sscanf(path, "/proc/self/fd/%4d%c", &fd, &rest) == 1 ? fd : -1;
+}
+
+/*
  * A regular file, or a link to one, is replaced by a temporary file of the same folder: readers see the old report or
- * the new one.  Anything else that is there is appended to: a pipe, a terminal, the name of a descriptor, which may be
- * open to a regular file.
+ * the new one.  Anything else that is there is appended to: a pipe, a terminal, a descriptor of another process.
  */
 static bool
 is_appended_to(const char *path, const struct stat *file)
 {
-	return !S_ISREG(file->st_mode) || strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/dev/std", 8) == 0 ||
-	    strncmp(path, "/proc/", 6) == 0;
+	return !S_ISREG(file->st_mode) || strncmp(path, "/proc/", 6) == 0;
 }
 
 /* Can a report be written there, as far as that can be checked in advance?  ST_SYSTEM: no. */
@@ -203,6 +219,7 @@ check_report(const char *path, struct err *err)
 {
 	const char *const slash = strrchr(path, '/');
 	char folder[PATH_MAX], shown[300];
+	const int fd = named_descriptor(path);
 	struct stat file;
 	int error = 0;
 
@@ -210,7 +227,9 @@ check_report(const char *path, struct err *err)
 		return ST_OK;
 	(void)snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
 	    slash == NULL ? "." : path);
-	if (stat(path, &file) != 0)
+	if (fd >= 0)
+		error = fcntl(fd, F_GETFL) < 0 || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY ? EBADF : 0;
+	else if (stat(path, &file) != 0)
 		error = errno != ENOENT || path[0] == '\0' || access(folder, W_OK | X_OK) != 0 ? errno : 0;
 	else if (S_ISDIR(file.st_mode))
 		error = EISDIR;
@@ -230,8 +249,9 @@ static enum status
 write_report(const char *path, const struct run *r, enum status status, struct err *err)
 {
 	char temporary[PATH_MAX], token[TOKEN_SIZE], shown[300];
+	const int fd = named_descriptor(path);
 	struct stat file;
-	const bool append = stat(path, &file) == 0 && is_appended_to(path, &file);
+	const bool append = fd >= 0 || (stat(path, &file) == 0 && is_appended_to(path, &file));
 	FILE *out = NULL;
 	bool good;
 
@@ -241,7 +261,9 @@ write_report(const char *path, const struct run *r, enum status status, struct e
 	}
 	(void)text_show(path, shown, sizeof(shown));
 	errno = ENAMETOOLONG;
-	if (append)
+	if (fd >= 0)
+		out = fdopen(fcntl(fd, F_DUPFD_CLOEXEC, 3), "w");
+	else if (append)
 		out = fopen(path, "ae");
 	else if (token_new(token) &&
 	    snprintf(temporary, sizeof(temporary), "%s.%.6s", path, token) < (int)sizeof(temporary))

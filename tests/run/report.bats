@@ -92,7 +92,7 @@ except BlockingIOError:
     done
 }
 
-@test "--report to the name of a standard stream appends to the file behind it, also if another user owns /dev" {
+@test "--report to the name of a descriptor is written there, between what else is, also if another user opened it" {
     umask 0
     as_somebody run --report /dev/stdout -N "$(node tcp)" "$key" -- echo mine
     waits_for 0 "$bg"
@@ -100,6 +100,16 @@ except BlockingIOError:
     [ "$(head -n 1 both)" = mine ] || fail "$(cat both)"
     grep "^{" both >report # gcov has a word behind it, if it counts
     reported '.outcome == "ran"'
+    take "$key"
+    for file in /dev/stdout /dev/fd/2 /proc/self/fd/9; do
+        "$DLOCK" run --report "$file" "$key" -- true >both 2>&1 9>&1 || [ $? -eq 75 ]
+        grep "^{" both >report
+        reported '.outcome == "held"'
+        grep -q "^dlock: $key: held by" both || fail "$(cat both)"
+    done
+    for file in /dev/fd/0 /dev/fd/8; do # read only, closed
+        refuses 71 "cannot be written to $file: Bad file descriptor" run --report "$file" "$key" -- true 8>&-
+    done
 }
 
 @test "--report in /dev/shm replaces the file atomically, and follows no link, as in /tmp" {

@@ -128,7 +128,7 @@ begin_and_hold() {
 @test "run --replace: the newest wins, also over one that only waits, and over a waiter that is not asked" {
     start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
     holder=$bg
-    start run --wait 60s "$key" -- touch plain
+    start run --on-lost warn --wait 60s "$key" -- touch plain # asked when it holds the lock
     plain=$bg
     wait_until "[ \"\$(dlock status --json '$key' | jq .waiting)\" = 1 ]"
     start run --replace --wait 60s "$key" -- touch first
