@@ -16,6 +16,8 @@ FOLDER/ask, and each is answered by a line in FOLDER/reply, "ok ..." or "error .
     rules WORD...     what the proxies of the clients do from now on, see zkproxy.py
     roles             of the servers 1, 2 and 3, as "ok follower leader -"
     restore           all servers run, all is healed, no rules; answered when a leader serves
+    children N PATH, stat N PATH
+                      what zkwire.py says of it at server N, with no proxy between; tabs for newlines
 
 FOLDER/direct has the three client ports, FOLDER/proxied those of the proxies before them, FOLDER/requests a line for
 each request through these.  With --tls, which names a folder of tls.bash, FOLDER/secure has the ports with TLS; server
@@ -43,7 +45,7 @@ sys.path.insert(0, HERE)
 
 import zkfake  # noqa: E402
 import zkproxy  # noqa: E402
-from zkwire import Client, mode  # noqa: E402
+from zkwire import Client, ZkError, look, mode  # noqa: E402
 
 JARS = "/usr/share/java/"
 JAR = os.environ.get("ZOOKEEPER_JAR", JARS + "zookeeper.jar")
@@ -233,9 +235,21 @@ class Control:
         elif word == "restore":
             self.rules.change([])
             ensemble.restore()
+        elif word in ("children", "stat"):
+            return self.look(word, ensemble.servers[int(words[0])], " ".join(words[1:]))
         else:
             self.change_server(word, ensemble.servers[int(words[0])])
         return ""
+
+    def look(self, command, server, path):
+        client = Client(server.client)
+        try:
+            lines = look(client, command, path)
+        finally:
+            client.close()
+        if lines is None:
+            raise ValueError(f"no node {path}")
+        return "\t".join(lines)
 
     def change_server(self, word, server):
         if word == "kill":
@@ -282,7 +296,7 @@ def main():
         for line in ask:
             try:
                 answer = f"ok {control.carry_out(line)}"
-            except (RuntimeError, ValueError, KeyError, OSError) as error:
+            except (RuntimeError, ValueError, KeyError, OSError, ZkError) as error:
                 answer = f"error {error}"
             reply.write(f"{answer}\n")
 

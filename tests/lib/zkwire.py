@@ -187,6 +187,15 @@ def use_number(client, path):
         client.delete(client.create(f"{parent}/n-", flags=3))
 
 
+def look(client, command, path):
+    """What tree, children and stat print, as lines; None if there is no such node."""
+    client.sync(path)
+    if command != "stat":
+        return getattr(client, command)(path)
+    stat = client.exists(path)
+    return stat and [f"{stat.czxid} {stat.mtime} {stat.version} {stat.owner & (1 << 64) - 1} {stat.children}"]
+
+
 def main():
     port, command, *words = sys.argv[1:]
     if command == "mode":
@@ -194,19 +203,15 @@ def main():
         return
     client = Client(int(port))
     try:
-        if command in ("tree", "children"):
-            client.sync(words[0])
-            for name in getattr(client, command)(words[0]):
-                print(name)
+        if command in ("tree", "children", "stat"):
+            lines = look(client, command, words[0])
+            if lines is None:
+                sys.exit(1)
+            for line in lines:
+                print(line)
         elif command == "get":
             client.sync(words[0])
             sys.stdout.buffer.write(client.get(words[0]))
-        elif command == "stat":
-            client.sync(words[0])
-            stat = client.exists(words[0])
-            if stat is None:
-                sys.exit(1)
-            print(stat.czxid, stat.mtime, stat.version, stat.owner & (1 << 64) - 1, stat.children)
         elif command == "create":
             client.create_all(words[0], words[1].encode())
         elif command == "node":

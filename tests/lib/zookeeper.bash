@@ -55,16 +55,17 @@ zk_join() {
 }
 
 # zk WORD...: a command of ensemble.py; what it answers is in $answer.
-zk() {
+zk() { zk_answers "$@" || fail "the ensemble: $*: ${answer:-no answer}"; }
+
+# zk_answers WORD...: the same; if it fails, $answer is the error.
+zk_answers() {
     local ask reply
     exec {ask}<>"$zk_dir/ask" {reply}<>"$zk_dir/reply"
     echo "$*" >&"$ask"
     answer=
-    read -rt 90 -u "$reply" answer || true
+    IFS= read -rt 90 -u "$reply" answer || true
     exec {ask}>&- {reply}>&-
-    [[ $answer == ok* ]] || fail "the ensemble: $*: ${answer:-no answer}"
-    answer=${answer#ok}
-    answer=${answer# }
+    [[ $answer == "ok "* ]] && answer=${answer#ok }
 }
 
 # zk_url [N...]: the URL of these servers, or of all three, by their proxies.
@@ -90,14 +91,26 @@ zk_roles() {
     done
 }
 
-# zk_ask N COMMAND ARG...: zkwire.py at server N, with no proxy between.
-zk_ask() { "$PYTHON" "$lib_dir/zkwire.py" "${zk_direct[$1 - 1]}" "${@:2}"; }
+# zk_ask N COMMAND ARG...: what zkwire.py says at server N, with no proxy between.  What is asked often starts no process.
+zk_ask() {
+    case $2 in
+        children | stat)
+            zk_answers "$2" "$1" "${@:3}" || return
+            [ -z "$answer" ] || printf '%s\n' "${answer//$'\t'/$'\n'}"
+            ;;
+        *) "$PYTHON" "$lib_dir/zkwire.py" "${zk_direct[$1 - 1]}" "${@:2}" ;;
+    esac
+}
 
 # entries KEY: the nodes of the queue of KEY, as ZooKeeper has them, one to a line; of each entry the first one.
-entries() { zk_ask "${zk_look_at:-1}" children "$chroot/$1" 2>/dev/null | grep -- '-lock-' || true; }
+entries() {
+    local name
+    zk_answers children "${zk_look_at:-1}" "$chroot/$1" || return 0
+    for name in $answer; do [[ $name != *-lock-* ]] || echo "$name"; done
+}
 
 # leases: those of the slots of $key, the holders and who has the mutex, one to a line.
-leases() { zk_ask "${zk_look_at:-1}" children "$chroot/$key/leases" 2>/dev/null || true; }
+leases() { zk_ask "${zk_look_at:-1}" children "$chroot/$key/leases" || true; }
 
 # entry_count KEY: how many hold it or wait for it.
 entry_count() { entries "$1" | wc -l; }
@@ -106,7 +119,7 @@ entry_count() { entries "$1" | wc -l; }
 zk_is_held() { [ -n "$(entries "$1")" ] || fail "expected $1 to be held"; }
 zk_is_free() {
     local left
-    left=$(zk_ask "${zk_look_at:-1}" children "$chroot/$1" 2>/dev/null) || true
+    left=$(zk_ask "${zk_look_at:-1}" children "$chroot/$1") || true
     [ -z "$left" ] || fail "expected $1 to be free, but there are $left"
 }
 
@@ -172,7 +185,7 @@ stays_renewed() {
 renewals_can_be_seen() {
     local first
     first=$(entries "$key" | sort -t- -k 7 | head -n 1)
-    renewals=$(zk_ask "${zk_look_at:-1}" stat "$chroot/$key/$first" 2>/dev/null | cut -d' ' -f3)
+    renewals=$(zk_ask "${zk_look_at:-1}" stat "$chroot/$key/$first" | cut -d' ' -f3)
     [ -n "$renewals" ]
 }
 
