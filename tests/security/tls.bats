@@ -35,7 +35,7 @@ ends_in_time() {
     local scheme=$1 server=$2 mode
     shift 2
     for mode; do
-        within 8000 gives 69 acquire --node-timeout 400ms -N "$scheme://$(at "$server" "$mode")" "$key"
+        within 8000 gives 69 acquire --node-timeout 200ms -N "$scheme://$(at "$server" "$mode")" "$key"
         complains "$(at "$server" "$mode")"
     done
 }
