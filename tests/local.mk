@@ -305,6 +305,7 @@ test_env = \
 	BENCH_SPAWN='$(abs_top_builddir)/bench/spawn$(EXEEXT)' \
 	REDIS_SERVER='$(REDIS_SERVER)' \
 	REDIS_CLI='$(REDIS_CLI)' \
+	RCLI='$(abs_top_builddir)/tests/lib/rcli$(EXEEXT)' \
 	PYTHON='$(PYTHON)' \
 	PYTHONDONTWRITEBYTECODE=1 \
 	top_srcdir='$(abs_top_srcdir)'
@@ -327,7 +328,7 @@ tests/inject/leak.so: tests/inject/leak.c
 default_signals = $$(env --default-signal true 2>/dev/null && echo --default-signal)
 tap_driver = env $(default_signals) AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 AM_TESTS_ENVIRONMENT = $(test_env) $(mutants_env); \
-	export DLOCK BENCH_SPAWN REDIS_SERVER REDIS_CLI PYTHON PYTHONDONTWRITEBYTECODE top_srcdir \
+	export DLOCK BENCH_SPAWN REDIS_SERVER REDIS_CLI RCLI PYTHON PYTHONDONTWRITEBYTECODE top_srcdir \
 	  CC FAULT_FLAGS FAULT_LIBS top_builddir;
 LOG_DRIVER = $(tap_driver)
 TEST_EXTENSIONS = .bats
@@ -363,7 +364,8 @@ sim: tests/sim/dlock-sim$(EXEEXT)
 
 # Where a program that the tests need is missing, no test passes for lack of it.
 if CAN_TEST
-check_PROGRAMS = $(unit_tests) $(fuzz_tests) $(sim_program) bench/spawn bench/least bench/load
+check_PROGRAMS = $(unit_tests) $(fuzz_tests) $(sim_program) bench/spawn bench/least bench/load \
+  tests/lib/rcli
 TESTS = $(bats_tests) $(fuzz_tests) $(unit_tests)
 can_test = :
 else

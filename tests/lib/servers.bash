@@ -68,11 +68,16 @@ spawn() {
     disown $!
 }
 
-# rcli NAME ARG...: redis-cli on that server.
+# rcli NAME ARG...: redis-cli on that server, or rcli.c, which starts sooner, if it was built and can do it.
+[ -x "${RCLI-}" ] || RCLI=
 rcli() {
     local root
     find_root
-    "$REDIS_CLI" -s "$root/$1/s" "${@:2}"
+    if [[ -n $RCLI && $2 != -* && $2 != monitor && -z ${REDISCLI_AUTH-} ]]; then
+        "$RCLI" "$root/$1/s" "${@:2}"
+    else
+        "$REDIS_CLI" -s "$root/$1/s" "${@:2}"
+    fi
 }
 
 redis_answers() {
