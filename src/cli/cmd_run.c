@@ -200,7 +200,9 @@ named_descriptor(const char *path)
 		return STDOUT_FILENO;
 	if (strcmp(path, "/dev/stderr") == 0)
 		return STDERR_FILENO;
-	return sscanf(path, "/dev/fd/%4d%c", &fd, &rest) == 1 || sscanf(path, "/proc/self/fd/%4d%c", &fd, &rest) == 1 ? fd : -1;
+	if (sscanf(path, "/dev/fd/%4d%c", &fd, &rest) == 1 || sscanf(path, "/proc/self/fd/%4d%c", &fd, &rest) == 1)
+		return fd;
+	return -1;
 }
 
 /*
