@@ -133,14 +133,20 @@ keeps() {
     ends 0
 }
 
-@test "--exec-on-lost of the keeper, in the directory of its caller" {
-    script_goes 'trap "exit 3" TERM' \
-        'token=$("$DLOCK" acquire --keep $$ --ttl 9s --exec-on-lost "env >hook" "$key")' ': >going' "$lives_on"
-    rcli a del "$key"
-    ends 3
-    no_keeper
-    grep -qx "DLOCK_KEY=$key" hook
-    grep -q '^DLOCK_LOST_REASON=the lock is lost' hook
+@test "--exec-on-lost of the keeper, in the directory of its caller, and also if that is gone" {
+    mkdir gone
+    for dir in "$PWD" gone; do
+        rm -f going hook
+        script_goes 'trap "exit 3" TERM' "hook=$PWD/hook; cd $dir" \
+            'token=$("$DLOCK" acquire --keep $$ --ttl 9s --exec-on-lost "{ pwd; env; } >$hook" "$key")' 'cd "${hook%/*}"' ': >going' "$lives_on"
+        [ "$dir" != gone ] || rmdir gone
+        rcli a del "$key"
+        ends 3
+        no_keeper
+        [ "$dir" = gone ] || [ "$(head -n 1 hook)" = "$PWD" ]
+        grep -qx "DLOCK_KEY=$key" hook
+        grep -q '^DLOCK_LOST_REASON=the lock is lost' hook
+    done
 }
 
 @test "the keeper is killed: the process gets SIGTERM, and the lock ends with its lease" {

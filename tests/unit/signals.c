@@ -37,6 +37,7 @@ TEST(watched)
 	static const int others[] = { SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH,
 		SIGPIPE, SIGXFSZ };
 	int signal, watched = 0;
+	sigset_t mask;
 
 	(void)sigprocmask(SIG_BLOCK, NULL, &given);
 	(void)sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
@@ -48,6 +49,9 @@ TEST(watched)
 	for (size_t i = 0; i < COUNT(others); i++)
 		each(sigismember(&s.watched, others[i]) == 0, "%d is watched", others[i]);
 	each_ok("signals that do not end a process, or that writes get, are not watched");
+	ok(signals_watch_command(&s) && sigprocmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, SIGTTIN) == 1 &&
+		sigismember(&mask, SIGTTOU) == 1,
+	    "another process of the group that uses the terminal does not stop dlock");
 	(void)close(s.fd);
 	(void)sigprocmask(SIG_SETMASK, &given, NULL);
 	(void)sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/supervisor.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -27,6 +28,21 @@ kill(pid_t pid, int signal)
 	if (signal != 0 && sent_count < sizeof(sent) / sizeof(sent[0]))
 		sent[sent_count++] = signal;
 	return (int)syscall(SYS_kill, pid, signal);
+}
+
+/* What the timer that would kill dlock was set to, first and last. */
+static int64_t first_timer_us, last_timer_us;
+
+int
+timer_settime(timer_t timer, int flags, const struct itimerspec *value, struct itimerspec *before)
+{
+	int (*real)(timer_t, int, const struct itimerspec *, struct itimerspec *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "timer_settime");
+	if (flags == 0)
+		last_timer_us = (int64_t)value->it_value.tv_sec * 1000000 + value->it_value.tv_nsec / 1000;
+	first_timer_us = first_timer_us != 0 ? first_timer_us : last_timer_us;
+	return real(timer, flags, value, before);
 }
 
 static int refusals; /* so many releases fail */
@@ -153,6 +169,29 @@ warned(void)
 	_exit(supervise(&plan, &result, &err) == ST_NO_QUORUM ? -1 : renewals);
 }
 
+/* A command that ignores the first signal of --max-run: 0 if dlock has its grace until SIGKILL, and any time behind it. */
+static int
+supervised_and_killed(void)
+{
+	const int64_t now = clock_now_us(), left = 60000000, grace = (6000000 + 2000) / 4 * 3;
+	const struct lease lease = { .ttl_ms = 600000, .sent_us = now, .valid_until_us = now + left };
+	struct supervision plan = { .backend = &backend,
+		.first_signal = SIGCONT,
+		.max_run_us = 1,
+		.kill_after_us = 1,
+		.quiet = true };
+	struct err err;
+	const pid_t pid = fork();
+
+	if (pid != 0)
+		return end_of(pid);
+	prepare(&plan, "60", &lease);
+	if (supervise(&plan, &result, &err) != ST_MAX_RUN)
+		_exit(DISORDER);
+	_exit((first_timer_us > left + grace / 2 && first_timer_us <= left + grace ? 0 : 1) +
+	    (last_timer_us == 0 ? 0 : 2));
+}
+
 static void *
 break_soon(void *memory)
 {
@@ -232,6 +271,7 @@ TEST(supervisor)
 		status = warned();
 	while (WEXITSTATUS(status) == 255 && ++tries < 10); /* too late, on a busy machine */
 	is_int(WEXITSTATUS(status), 2, "renewals are tried to the end, where nothing is to be ended");
+	is_int(supervised_and_killed(), 0, "a dlock whose command may need time to end has that");
 	status = supervised_until(-TTL_MS * 1000, 0, 0);
 	ok(WIFEXITED(status), "a dlock that was stopped until its lease was over lives");
 	is_int(WEXITSTATUS(status), ST_NO_QUORUM, "to say that it is too late, and gives the lock back");
