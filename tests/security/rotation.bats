@@ -151,8 +151,13 @@ survives() {
     kill "$(<left)"
 }
 
-@test "a password command that runs while a lock is held has no descriptor and no blocked signal of dlock" {
-    survives n1 --password-command 'ls -l /proc/self/fd >fds; grep SigBlk /proc/self/status >blocked; cat password'
+@test "a password command that runs while a lock is held has no descriptor, blocked signal, session and priority of dlock" {
+    survives n1 --password-command 'ls -l /proc/self/fd /proc/$PPID/fd >fds; grep SigBlk /proc/self/status >blocked
+        sed "s/.*) //" /proc/$$/stat | cut -d " " -f 4,39 >session; cat password'
+    read -r session policy <session
+    process_stat $$
+    [ "$session" != "${stat[3]}" ]
+    [ "$policy" = 0 ] # not that of dlock, which has a higher one if permitted
     [ "$(cut -f 2 blocked)" = 0000000000000000 ]
     ! grep -E 'socket|anon_inode|/dev/(tty|pts)' fds || fail 'expected pipes only'
 }

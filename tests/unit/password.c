@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/password.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +27,7 @@ static struct err err;
 
 TEST(file)
 {
-	struct password p = { .file = path, .log = counting };
+	struct password p = { .file = path, .directory = "/nowhere", .log = counting };
 
 	temporary_folder(folder, sizeof(folder));
 	(void)snprintf(path, sizeof(path), "%s/password", folder);
@@ -91,13 +93,39 @@ TEST(command)
 	run(&p, "echo first >&2; echo not four >&2; exit 3");
 	is_str(warning, "the password command: it failed with exit status 3: not *; the one before is used",
 	    "its last words are shown, without the password");
-	run(&p, "printf 'five\\000\\n'");
+	ok(freopen(folder, "r", stdin) != NULL, "a standard input");
+	run(&p, "[ /dev/stdin -ef /dev/null ] && echo five");
+	is_str(password_to_log_in(&p, &version), "five", "it has no input");
+	run(&p, "printf 'six\\000\\n'");
 	is_str(warning, "the password command: its first line contains a NUL byte; the one before is used",
 	    "a line with a NUL byte is no password");
 	(void)unlink(path);
 	(void)snprintf(path, sizeof(path), "%s/runs", folder);
 	(void)unlink(path);
 	(void)rmdir(folder);
+}
+
+static bool no_process;
+
+pid_t
+fork(void)
+{
+	pid_t (*real)(void);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fork");
+	errno = EAGAIN;
+	return no_process ? -1 : real();
+}
+
+TEST(no_process)
+{
+	struct password p = { .command = "echo one", .log = counting };
+
+	no_process = true;
+	ok(password_open(&p, &err) == ST_CONFIG && strstr(err.text, strerror(EAGAIN)) != NULL,
+	    "no process for a command: %s", err.text);
+	ok(!password_is_pending(&p), "it is not waited for");
+	no_process = false;
 }
 
 TEST(given)
