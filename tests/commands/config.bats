@@ -12,6 +12,7 @@ redis_servers='' tcp_servers=a
     works acquire --config config "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
     [ "$(rcli a hget "{$key}:dlock" label)" = 'two words' ]
+    grants_for 20000 --config <(printf '# %70000s\nttl 20s\n' '') "$key-2" # more than a pipe holds
 }
 
 @test "precedence: option, environment, configuration file" {
@@ -166,8 +167,10 @@ with_etc() {
     refuses 78 '' acquire --config config "$key"
     printf 'ttl 5s\0ttl 6s\n' >config
     refuses 78 '' acquire --config config "$key"
-    yes '# nothing' | head -c 2000000 >config
+    yes '# nothing' | head -c 1048577 >config
     refuses 78 'too large' acquire --config config "$key"
+    head -c 1048576 config >most
+    works acquire --config most "$key"
 }
 
 @test "options of one command in the file do not affect another" {

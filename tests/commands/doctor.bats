@@ -43,6 +43,8 @@ finds() {
     [ "$(grep -c '^  ok ' <<<"$output")" -eq 12 ] || fail "expected so many findings"
     [ "$(grep '^  warn ' <<<"$output")" = '  warn     reach        only this host can reach it so (a unix socket): a lock excludes no other host' ]
     [[ ${lines[0]} == "$(node good)" && $output == *'appendfsync always'* ]] || fail "expected the node"
+    attempt env -u NO_COLOR TERM=xterm "$PYTHON" "$lib_dir/terminal.py" -- "$DLOCK" doctor
+    [[ $output == *$'\e[33mwarn   \e[m'*$'\e[32mok     \e[m'* ]] || fail 'expected colours'
     doctor
     [ "$(jq -r 'select(.check != "reach").result' <<<"$output" | sort -u)" = ok ]
     [ "$(jq -r '.node // "all"' <<<"$output" | sort -u | wc -l)" -eq 2 ]

@@ -75,6 +75,11 @@ load ../lib/redis
     works status --json "$key-3" "$key-2" "$key-1"
     [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key-3 $key-2 $key-1 " ]
     [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "free held free " ]
+    rcli a acl setuser one on '>one' '~*' +@all -scan
+    gives 77 status -N "unix://one:one@$(node a)" "$key-*"
+    prints ''
+    gives 77 status -N "unix://one:one@$(node a)" "$key-2" "$key-*"
+    [[ ${#lines[@]} -eq 2 && ${lines[1]} == "$key-2 "* ]] || fail 'expected the one before the error'
 }
 
 @test "a pattern lists all locks that match, sorted, foreign ones too, and exits 0" {

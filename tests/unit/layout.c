@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/layout.h"
 
+#include <unistd.h>
+
 #include "base/text.h"
 #include "tap.h"
 
@@ -287,4 +289,38 @@ TEST(sentences)
 	says(0, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s, which is long", "a sentence");
 	says(63, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s", "less of it");
 	says(53, "deploy-pro..-eu-west-1ops@web-01..e.net:4711 for 9.2s", "shortened");
+}
+
+/* -- Wrapping --------------------------------------------------------------- */
+
+TEST(wrapping)
+{
+	static const struct {
+		size_t from, width;
+		const char *text, *printed;
+	} cases[] = {
+		{ 4, 0, "one two three", "one two three\n" },
+		{ 4, 17, "one two three", "one two three\n" },
+		{ 4, 17, "one two three 4", "one two three\n    4\n" },
+		{ 4, 16, "one two three", "one two\n    three\n" },
+		{ 4, 13, "one nineteen 3", "one\n    nineteen\n    3\n" },
+		{ 4, 13, "one thirteenth 3", "one\n    thirteent\n    h 3\n" },
+		{ 4, 12, "without room it is not wrapped", "without room it is not wrapped\n" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		FILE *const file = tmpfile();
+		const int own = dup(STDOUT_FILENO);
+		char text[100] = "";
+
+		(void)dup2(fileno(file), STDOUT_FILENO);
+		layout_wrap(cases[i].text, cases[i].from, cases[i].width);
+		fflush(stdout);
+		(void)dup2(own, STDOUT_FILENO);
+		(void)close(own);
+		rewind(file);
+		(void)!fread(text, 1, sizeof(text) - 1, file);
+		(void)fclose(file);
+		is_str(text, cases[i].printed, "%zu columns behind the %zuth", cases[i].width, cases[i].from);
+	}
 }
