@@ -269,6 +269,8 @@ asks() {
 
 @test "break says by when the command will have ended" {
     start_holding "$key" --ttl 12s 'exec sleep 60' # two thirds, and a round of a tenth, but of 2 s at most
+    at_terminal_gives 75 'n\n' --json "$key"
+    [[ $output == *'"ends_within_ms":null'* ]] || fail 'expected no end of what goes on'
     try break --json --force "$key"
     json_is '.ends_within_ms == 9200'
     finishes 76

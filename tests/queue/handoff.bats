@@ -27,6 +27,7 @@ hang_served() {
     gives 0 status "$key"
     [[ $output == *handover* ]]
     refuses 75 held acquire --no-wait "$key"
+    refuses 64 'released already.*; its command has ended\.' break "$key" </dev/null
     client=$(rcli n1 set "$key" foreign nx px 1000)
     [ -z "$client" ]
     start run --wait 60s "$key" -- sh -c "$queued_command" sh newcomer
