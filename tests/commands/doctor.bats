@@ -185,6 +185,14 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
     [ "$(jq -r 'select(.check == "lock") | .result' <<<"$output" | paste -sd ' ')" = 'ok fail' ] || fail 'expected one of the second'
 }
 
+@test "a renewal or a release of the test lock that fails: fail" {
+    for failed in 2 3; do
+        proxy_start "p$failed" a "error@$failed"
+        diagnoses 69 --node "$(proxy_node "p$failed")"
+        finds lock fail
+    done
+}
+
 @test "one server under two names: fail, 69" {
     ln -s "$(node a)" link
     DLOCK_NODES="$(node a) $PWD/link $(node b)" doctor

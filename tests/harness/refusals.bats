@@ -35,6 +35,7 @@ without() {
         "$DLOCK" "${@:4}"
 }
 
+EAGAIN=11
 EMFILE=24
 ENOMEM=12
 
@@ -49,6 +50,13 @@ ENOMEM=12
     # Slow nodes are not waited for if there can be no quorum.
     fails 71 '[0-2] of 5 nodes answered, 3 are needed.*too many open files; raise its limit'
     is_free "$key"
+}
+
+@test "no thread that resolves a name is an error of this host" {
+    if is_sanitized; then return; fi
+    need_localhost
+    without $EAGAIN pthread_create 1 acquire -N "localhost:$(port_of a)" "$key"
+    fails 71 'this host cannot create a thread to resolve its name'
 }
 
 @test "no memory for a reply is an error of this host, not of the node" {
