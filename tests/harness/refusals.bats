@@ -59,6 +59,14 @@ ENOMEM=12
     fails 71 'this host cannot create a thread to resolve its name'
 }
 
+@test "acquire --keep that cannot wait for its keeper fails, and there is none" {
+    if is_sanitized; then return; fi
+    without $EMFILE signalfd 1 acquire --keep $$ "$key"
+    exits 71
+    [[ $stderr == *'dlock: cannot watch for signals: Too many open files'* ]] || fail 'expected why'
+    wait_until "free '$key'"
+}
+
 @test "no memory for a reply is an error of this host, not of the node" {
     if is_sanitized; then return; fi
     without $ENOMEM realloc 2 acquire "$key"

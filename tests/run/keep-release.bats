@@ -68,10 +68,12 @@ EOF
     script=$bg
     start release -N "$(node other)" --node-timeout 60s "$key" "$(<token)"
     is_renewed "$key"
+    threads=$(echo "/proc/$keeper/task"/*)
     kill -KILL "$bg"
     redis_thaw other
     finish
     is_renewed "$key"
+    [ "$(echo "/proc/$keeper/task"/*)" = "$threads" ]
     dlock release "$key" "$(<token)"
     [ -z "$(keepers)" ]
     is_free "$key"
