@@ -52,19 +52,15 @@ ENOMEM=12
     is_free "$key"
 }
 
-@test "no thread that resolves a name is an error of this host" {
-    if is_sanitized; then return; fi
-    need_localhost
-    without $EAGAIN pthread_create 1 acquire -N "localhost:$(port_of a)" "$key"
-    fails 71 'this host cannot create a thread to resolve its name'
-}
-
-@test "acquire --keep that cannot wait for its keeper fails, and there is none" {
+@test "acquire --keep that cannot wait for its keeper fails, and there is none; nor is a thread for a name" {
     if is_sanitized; then return; fi
     without $EMFILE signalfd 1 acquire --keep $$ "$key"
     exits 71
     [[ $stderr == *'dlock: cannot watch for signals: Too many open files'* ]] || fail 'expected why'
     wait_until "free '$key'"
+    need_localhost
+    without $EAGAIN pthread_create 1 acquire -N "localhost:$(port_of a)" "$key"
+    fails 71 'this host cannot create a thread to resolve its name'
 }
 
 @test "no memory for a reply is an error of this host, not of the node" {

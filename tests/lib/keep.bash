@@ -10,6 +10,7 @@ node_timeout=2s
 
 # script LINE...: a script in the background whose shell is $shell; its process is $bg.
 script() {
+    rm -f going end
     printf '%s\n' "$@" >script
     set -m
     key=$key "${shell:-bash}" script </dev/null >out 2>err 3>&- 4>&- &

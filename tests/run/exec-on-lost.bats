@@ -5,6 +5,13 @@
 
 load ../lib/lost
 
+# lost_with OPTION... LINE: the lock of that command is lost.
+lost_with() {
+    start_holding "$key" --ttl 9s "$@"
+    rcli a del "$key"
+    finishes 76
+}
+
 @test "the hook gets the lock and the reason in its environment" {
     start_holding "$key" --ttl 9s --exec-on-lost 'env | grep ^DLOCK_ >hook.new; mv hook.new hook' 'sleep 30'
     token=$(rcli a get "$key")
@@ -64,22 +71,15 @@ load ../lib/lost
 }
 
 @test "the hook is not in the group that dlock kills, and ^C does not reach it" {
-    start_holding "$key" --ttl 9s --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' \
-        'sleep 60'
-    rcli a del "$key"
-    finishes 76
+    lost_with --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' 'sleep 60'
     [ "$(<sid)" = "$(<pid)" ]
     [ -f hook ]
 }
 
 @test "a hook that fails is reported, and the exit status is 76" {
-    start_holding "$key" --ttl 9s --exec-on-lost 'exit 3' 'sleep 30'
-    rcli a del "$key"
-    finishes 76
+    lost_with --exec-on-lost 'exit 3' 'sleep 30'
     [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost failed with exit status 3" ]]
-    start_holding "$key" --ttl 9s --exec-on-lost 'kill -KILL $$' 'sleep 30'
-    rcli a del "$key"
-    finishes 76
+    lost_with --exec-on-lost 'kill -KILL $$' 'sleep 30'
     [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost was ended by SIGKILL" ]]
 }
 

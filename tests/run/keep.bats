@@ -118,14 +118,12 @@ keeps() {
     rcli a del "$key"
     ends 5
     no_keeper
-    rm going
     script_goes 'token=$("$DLOCK" acquire --keep $$ --on-lost warn --ttl 9s "$key")' ': >going' "$lives_on"
     rcli a del "$key"
     no_keeper
     : >end
     ends 0
     complains "$key: the lock is lost: .*; the process continues without the lock"
-    rm going end
     script_goes 'token=$("$DLOCK" acquire --keep $$ --on-lost warn "$key")' ': >going' "$lives_on"
     kill -KILL "$keeper"
     wait_until "! alive $keeper"
@@ -136,7 +134,7 @@ keeps() {
 @test "--exec-on-lost of the keeper, in the directory of its caller, and also if that is gone" {
     mkdir gone
     for dir in "$PWD" gone; do
-        rm -f going hook
+        rm -f hook
         script_goes 'trap "exit 3" TERM' "hook=$PWD/hook; cd $dir" \
             'token=$("$DLOCK" acquire --keep $$ --ttl 9s --exec-on-lost "{ pwd; env; } >$hook" "$key")' 'cd "${hook%/*}"' ': >going' "$lives_on"
         [ "$dir" != gone ] || rmdir gone

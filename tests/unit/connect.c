@@ -260,8 +260,8 @@ TEST(channel_again)
 {
 	static const struct channel_words words = { "", "", "" };
 	char got[16] = "";
-	struct channel c;
-	int listener = listen_at_path(8, local.path), server;
+	struct channel c, other;
+	int listener = listen_at_path(8, local.path), server, fd;
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	channel_init(&c, &loop, &words, ready, NULL);
@@ -292,43 +292,32 @@ TEST(channel_again)
 	server = accept(listener, NULL, NULL);
 	is_int(recv(server, got, sizeof(got), MSG_DONTWAIT), 4, "nor is a write before one that failed");
 	(void)close(server);
+	channel_init(&other, &loop, &words, ready, NULL);
+	channel_open(&other, &local);
+	fd = c.fd;
+	channel_move(&c, &other);
+	ok(fcntl(fd, F_GETFD) < 0 && c.state == CHANNEL_OPEN, "one in whose place another one moves is closed");
+	channel_end(&other);
 	channel_end(&c);
 	(void)close(listener);
 	(void)unlink(local.path);
+	(void)rmdir(folder);
 	each_ok("sockets could be made");
 }
 
-/* What is given up leaves no descriptor behind, though the thread of a name may hang for longer. */
-TEST(given_up)
+/* One that is given up leaves no descriptor behind, though its thread may hang for longer. */
+TEST(name)
 {
 	static const struct endpoint named = { .host = "localhost", .port = "1" };
 	const int64_t until = clock_now_us() + PATIENCE_US;
-	static const struct channel_words words = { "", "", "" };
-	const int listener = listen_at_path(8, local.path);
-	struct channel to, from;
 	struct connecting c;
-	int fd;
 
 	is_int(connect_begin(&c, &named, &owner), CONNECT_BUSY, "a name");
-	fd = owner.fd;
 	connect_stop(&c);
-	while (fcntl(fd, F_GETFD) >= 0 && clock_now_us() < until)
+	while (fcntl(owner.fd, F_GETFD) >= 0 && clock_now_us() < until)
 		(void)poll(NULL, 0, 1);
-	ok(fcntl(fd, F_GETFD) < 0, "it is given up");
+	ok(fcntl(owner.fd, F_GETFD) < 0, "it is given up");
 	owner.fd = -1;
-	channel_init(&to, &loop, &words, ready, NULL);
-	channel_init(&from, &loop, &words, ready, NULL);
-	channel_open(&to, &local);
-	channel_open(&from, &local);
-	fd = to.fd;
-	channel_move(&to, &from);
-	ok(fcntl(fd, F_GETFD) < 0, "a connection in whose place another one moves");
-	is_int(to.state, CHANNEL_OPEN, "that one");
-	channel_end(&to);
-	channel_end(&from);
-	(void)close(listener);
-	(void)unlink(local.path);
-	(void)rmdir(folder);
 }
 
 TEST(options)

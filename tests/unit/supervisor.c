@@ -94,10 +94,13 @@ static const struct service ops = { .release = release, .renew = renew };
 static struct backend backend = { .service = &ops };
 static struct signals signals;
 static struct supervised result;
+static struct lease lease;
+static struct supervision plan;
+static struct err err;
 
-/* Watch the signals, and fill in the plan what all plans have: the command sleeps for so many seconds. */
+/* Watch the signals, and fill in what all plans have: the command sleeps for so many seconds. */
 static void
-prepare(struct supervision *plan, const char *seconds, const struct lease *lease)
+prepare(const char *seconds, int64_t ttl_ms, int64_t left_us)
 {
 	static char sleep[] = "sleep", length[8], *argv[] = { sleep, length, NULL };
 	sigset_t mask;
@@ -106,10 +109,14 @@ prepare(struct supervision *plan, const char *seconds, const struct lease *lease
 	(void)sigprocmask(SIG_SETMASK, NULL, &mask);
 	if (!signals_open(&signals, &mask))
 		_exit(NOT_RELEASED);
-	plan->lease = lease;
-	plan->argv = argv;
-	plan->shown_key = "key";
-	plan->signals = &signals;
+	lease = (struct lease){ .key = "key", .ttl_ms = ttl_ms, .sent_us = clock_now_us(), .nodes = 1, .granted = 1 };
+	lease.valid_until_us = lease.sent_us + left_us;
+	plan = (struct supervision){ .backend = &backend,
+		.lease = &lease,
+		.argv = argv,
+		.shown_key = "key",
+		.signals = &signals,
+		.first_signal = SIGTERM };
 }
 
 /*
@@ -120,20 +127,14 @@ prepare(struct supervision *plan, const char *seconds, const struct lease *lease
 static int
 supervised_until(int64_t left_us, int early, int failures)
 {
-	const int64_t now = clock_now_us();
-	const struct lease lease = { .key = "key", .ttl_ms = TTL_MS, .sent_us = now, .valid_until_us = now + left_us };
-	struct supervision plan = { .backend = &backend,
-		.first_signal = SIGTERM,
-		.foreground = early != 0,
-		.records = failures > 0,
-		.quiet = true };
-	struct err err;
 	int status;
 	const pid_t pid = fork();
 
 	if (pid != 0)
 		return end_of(pid);
-	prepare(&plan, early != 0 ? "30" : "0", &lease);
+	prepare(early != 0 ? "30" : "0", TTL_MS, left_us);
+	plan.foreground = early != 0;
+	plan.records = failures > 0;
 	if (early != 0)
 		interrupt_early(early);
 	refusals = failures;
@@ -149,23 +150,16 @@ supervised_until(int64_t left_us, int early, int failures)
 static int
 warned(void)
 {
-	const int64_t now = clock_now_us(), margin = 200000000;
-	const struct lease lease = { .key = "key",
-		.ttl_ms = 600000,
-		.sent_us = now,
-		.valid_until_us = now + margin + 2000000,
-		.nodes = 1 };
-	struct supervision plan = { .backend = &backend,
-		.first_signal = SIGTERM,
-		.kill_after_us = margin,
-		.only_warn = true };
-	struct err err;
+	const int64_t margin = 200000000;
 	const pid_t pid = fork();
 
 	if (pid != 0)
 		return end_of(pid);
+	prepare("20", 600000, margin + 2000000);
+	lease.granted = 0;
+	plan.kill_after_us = margin;
+	plan.only_warn = true;
 	dawn_us = lease.valid_until_us - margin;
-	prepare(&plan, "20", &lease);
 	_exit(supervise(&plan, &result, &err) == ST_NO_QUORUM ? -1 : renewals);
 }
 
@@ -173,19 +167,14 @@ warned(void)
 static int
 supervised_and_killed(void)
 {
-	const int64_t now = clock_now_us(), left = 60000000, grace = (6000000 + 2000) / 4 * 3;
-	const struct lease lease = { .ttl_ms = 600000, .sent_us = now, .valid_until_us = now + left };
-	struct supervision plan = { .backend = &backend,
-		.first_signal = SIGCONT,
-		.max_run_us = 1,
-		.kill_after_us = 1,
-		.quiet = true };
-	struct err err;
+	const int64_t left = 60000000, grace = (6000000 + 2000) / 4 * 3;
 	const pid_t pid = fork();
 
 	if (pid != 0)
 		return end_of(pid);
-	prepare(&plan, "60", &lease);
+	prepare("60", 600000, left);
+	plan.first_signal = SIGCONT;
+	plan.max_run_us = plan.kill_after_us = 1;
 	if (supervise(&plan, &result, &err) != ST_MAX_RUN)
 		_exit(DISORDER);
 	_exit((first_timer_us > left + grace / 2 && first_timer_us <= left + grace ? 0 : 1) +
@@ -210,9 +199,6 @@ supervised_and_broken(int first_signal)
 	static char nowhere[] = "/nowhere/x", *none[] = { nowhere, NULL };
 	const struct acquire_args args = { .key = "k", .ttl_ms = 600000, .wait = { 0, -1 } };
 	struct memory memory;
-	struct lease lease;
-	struct supervision plan = { .backend = &memory.base, .first_signal = first_signal, .kill_after_us = 10000000 };
-	struct err err;
 	pthread_t thread;
 	int status;
 	const pid_t pid = fork();
@@ -220,7 +206,10 @@ supervised_and_broken(int first_signal)
 	if (pid != 0)
 		return end_of(pid);
 	memory_open(&memory, 600000);
-	prepare(&plan, "60", &lease);
+	prepare("60", 0, 0);
+	plan.backend = &memory.base;
+	plan.first_signal = first_signal;
+	plan.kill_after_us = 10000000;
 	if (memory_acquire(&memory.base, &args, &lease, &err) != ST_OK)
 		_exit(NOT_RELEASED);
 	if (first_signal == 0) {
