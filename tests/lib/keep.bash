@@ -47,4 +47,16 @@ ends() {
 # no_keeper: they end.
 no_keeper() { wait_until '[ -z "$(keepers)" ]'; }
 
+# loses_lock STATUS: the lock is gone, and the script ends with it.
+loses_lock() {
+    rcli a del "$key"
+    ends "$1"
+    no_keeper
+}
+
+# comes_to_its_end: the script, which lives on until then.
+comes_to_its_end() {
+    : >end
+    ends 0
+}
 lives_on='until [ -e end ]; do sleep 0.1; done'

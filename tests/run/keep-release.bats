@@ -12,8 +12,7 @@ load ../lib/keep
     wait_until '[ -e released ]'
     [ -z "$(keepers)" ]
     is_free "$key"
-    : >end
-    ends 0
+    comes_to_its_end
     succeeds
 }
 
@@ -40,8 +39,7 @@ for said, user in (token[:-1], 0), (token + "A", 0), (token, 65534):
 EOF
     [ -n "$(keepers)" ] || fail "it has ended"
     is_held "$key"
-    : >end
-    ends 0
+    comes_to_its_end
     no_keeper
 }
 
@@ -49,8 +47,7 @@ EOF
     script_goes 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' '"$DLOCK" release "$key" "$token"' ': >going' "$lives_on"
     for i in {1..10}; do dlock run "$key" -- true; done
     short_sleep 2.5
-    : >end
-    ends 0
+    comes_to_its_end
     succeeds
 }
 
@@ -109,8 +106,7 @@ EOF
         "{$key}:dlock:waiting" , "$(<token)"
     dlock acquire "$key" # now the lock has another holder
     no_keeper
-    : >end
-    ends 0
+    comes_to_its_end
     succeeds
     is_held "$key"
 }

@@ -14,8 +14,7 @@ keeps() {
     outlives_its_lease
     [ "$(rcli a get "$key")" = "$token" ]
     [[ $(dlock status "$key") == *":$bg "*"(keeper of PID $bg)"* ]] || fail "$(dlock status "$key")"
-    : >end
-    ends 0
+    comes_to_its_end
     succeeds
     wait_until "free '$key'"
     no_keeper
@@ -74,8 +73,7 @@ keeps() {
     ls -l "/proc/$keeper/fd" >fds
     if grep -E "$BATS_TEST_TMPDIR|/dev/(pts|tty)" fds; then fail "of the caller"; fi
     [ "$(grep -c '/dev/null$' fds)" -eq 3 ]
-    : >end
-    ends 0
+    comes_to_its_end
     no_keeper
 }
 
@@ -108,27 +106,21 @@ keeps() {
 
 @test "--kill-after: SIGKILL before the lease ends" {
     script_goes 'trap "" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 9s --kill-after 200ms "$key")' ': >going' "$lives_on"
-    rcli a del "$key"
-    ends 137
-    no_keeper
+    loses_lock 137
 }
 
 @test "--signal and --on-lost warn" {
     script_goes 'trap "exit 5" USR1' 'token=$("$DLOCK" acquire --keep $$ --signal USR1 --ttl 9s "$key")' ': >going' "$lives_on"
-    rcli a del "$key"
-    ends 5
-    no_keeper
+    loses_lock 5
     script_goes 'token=$("$DLOCK" acquire --keep $$ --on-lost warn --ttl 9s "$key")' ': >going' "$lives_on"
     rcli a del "$key"
     no_keeper
-    : >end
-    ends 0
+    comes_to_its_end
     complains "$key: the lock is lost: .*; the process continues without the lock"
     script_goes 'token=$("$DLOCK" acquire --keep $$ --on-lost warn "$key")' ': >going' "$lives_on"
     kill -KILL "$keeper"
     wait_until "! alive $keeper"
-    : >end
-    ends 0
+    comes_to_its_end
 }
 
 @test "--exec-on-lost of the keeper, in the directory of its caller, and also if that is gone" {
@@ -138,9 +130,7 @@ keeps() {
         script_goes 'trap "exit 3" TERM' "hook=$PWD/hook; cd $dir" \
             'token=$("$DLOCK" acquire --keep $$ --ttl 9s --exec-on-lost "{ pwd; env; } >$hook" "$key")' 'cd "${hook%/*}"' ': >going' "$lives_on"
         [ "$dir" != gone ] || rmdir gone
-        rcli a del "$key"
-        ends 3
-        no_keeper
+        loses_lock 3
         [ "$dir" = gone ] || [ "$(head -n 1 hook)" = "$PWD" ]
         grep -qx "DLOCK_KEY=$key" hook
         grep -q '^DLOCK_LOST_REASON=the lock is lost' hook
@@ -266,8 +256,7 @@ keeps() {
     output=$(dlock status --json "$key")
     json_is ".owner.pid == $bg and .owner.command == \"keep\""
     refuses 75 "$key.*:$bg.* --keep" acquire "$key"
-    : >end
-    ends 0
+    comes_to_its_end
     no_keeper
     history_is '.outcome == "released"'
 }
