@@ -87,4 +87,7 @@ begun() { wait_until "[ \"\$(tail -n 1 turns)\" = $1 ]" 20; }
     stops 0
 }
 
-@test "--replace is not for slots" { refuses 64 'cannot be used together' run --replace --slots 2 "$key" -- true; }
+@test "--replace is not for slots and readers" {
+    refuses 64 '--replace and --slots cannot be used together' run --replace --slots 2 "$key" -- true
+    refuses 64 '--replace and --shared cannot be used together' run --replace --shared "$key" -- true
+}
