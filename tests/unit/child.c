@@ -9,15 +9,16 @@
 #include "base/clock.h"
 #include "tap.h"
 
-/* Start `sh -c LINE` at the latest at until_us, and wait until it has ended. */
+/* Start `sh -c LINE` at the latest at until_us, and wait until it has ended.  NULL: in a group without a death pipe. */
 static enum status
 run(const char *line, int64_t until_us, struct child *child, struct err *err)
 {
 	char sh[] = "sh", c[] = "-c", text[64];
 	char *argv[] = { sh, c, text, NULL };
 	struct signals signals = { .fd = -1 };
-	struct death_pipe death_pipe;
+	struct death_pipe death_pipe = { .ends = { -1, -1 } };
 	const struct child_plan plan = { .argv = argv,
+		.own_group = line == NULL,
 		.terminal = -1,
 		.death_pipe = &death_pipe,
 		.until_us = until_us,
@@ -25,9 +26,9 @@ run(const char *line, int64_t until_us, struct child *child, struct err *err)
 	enum status status;
 	int ignored;
 
-	if (death_pipe_open(&death_pipe, CLOCK_NEVER, 0, 0, err) != ST_OK)
+	if (line != NULL && death_pipe_open(&death_pipe, CLOCK_NEVER, 0, 0, err) != ST_OK)
 		return ST_SYSTEM;
-	(void)snprintf(text, sizeof(text), "%s", line);
+	(void)snprintf(text, sizeof(text), "%s", line != NULL ? line : "exit 0");
 	(void)sigprocmask(SIG_BLOCK, NULL, &signals.given);
 	status = child_start(&plan, child, err);
 	while (status == ST_OK && !child->ended)
@@ -156,6 +157,7 @@ TEST(too_late)
 	is_int(run("echo >in-time; exit 3", CLOCK_NEVER, &child, &err), ST_OK, "in time");
 	is_int(child.status, 3 << 8, "its status");
 	is_int(access("in-time", F_OK), 0, "it ran");
+	is_int(run(NULL, CLOCK_NEVER, &child, &err), ST_NOT_EXECUTABLE, "one that would outlive dlock is not started");
 	is_int(run("echo >too-late", clock_now_us(), &child, &err), ST_NO_QUORUM, "too late");
 	ok(strstr(err.text, "granted too late") != NULL, "the message: %s", err.text);
 	is_int(access("too-late", F_OK), -1, "it never ran");
