@@ -16,13 +16,12 @@
 // exclusion   the writer never has the lock while a reader has
 // freed       where all readers have ended and everything was carried out, no majority has KEY for them (without a fault)
 //
-// Settings: held (reader 0 is inside when it begins, on the nodes 0 and 1, or on all), restartN (node N is killed once, and guarded until
-// all leases of then have ended or were renewed), crash (readers may die; then their leases end), late (requests of a reader may also come behind its own
-// release), noheal (nobody heals).
+// Settings: held (reader 0 is inside when it begins, on the nodes 0 and 1, or on all), crash (readers may die; then their leases end),
+// late (requests of a reader may also come behind its own release).
 //
 // Reductions, as in tests/model/holds.pml: no time; the lease of who is inside does not end.  A reply arrives when its request
 // is carried out, or is of no use.  Who enters may do so at any time, whoever told it T.  The writer makes one attempt, and keeps
-// the lock.  Only nodes that may lack the lock are healed: 2, and the one that restarts.
+// the lock.  Only the node that may lack the lock is healed: 2.
 #include "explore.h"
 
 #ifndef NODES
@@ -52,22 +51,14 @@ enum : uint8_t {
 };
 
 static int readers = 2;
-static word held("held"), crash("crash"), late("late"), no_heal("noheal"), restart("restart", -1, true);
+static word held("held"), crash("crash"), late("late");
 static struct {
 	word undo_deletes{ "undo_deletes" }; // S2
 	word exists_only{ "exists_only" };   // S4
 	word no_token{ "no_token" };	     // S4
-	word once{ "once" };		     // S3
 	word no_gone{ "no_gone" };
 	word no_gone_handoff{ "no_gone_handoff" };
-	word no_ended{ "no_ended" };
 	word key_suffices{ "key_suffices" };
-	word heal_alone{ "heal_alone" };
-	word heal_at_once{ "heal_at_once" };
-	word guard_admits{ "guard_admits" };
-	word stale_heal{ "stale_heal" };
-	word stale_holds{ "stale_holds" };
-	word stale_grant{ "stale_grant" };
 } rule;
 
 struct state {
@@ -78,15 +69,9 @@ struct state {
 	uint8_t lacks[MOST], due[MOST], renewed[MOST], known[MOST];
 	uint8_t asked, undo;
 	uint8_t wphase, wasked, wundo, wgot;
-	uint8_t crashed, restarted, handed; // restarted: 1 guarded, 2 not any more
-	uint8_t proved[MOST];		    // where it was renewed since then
+	uint8_t crashed, handed;
 };
 
-static bool
-guarded(const state &s, int n)
-{
-	return n == restart && s.restarted == 1;
-}
 static bool
 ours(const state &s, int n)
 {
@@ -150,7 +135,7 @@ release(state &s, int r, int n)
 		const bool alone = r == 0 && !is_set(s, n), was = s.hold[r][n] == HELD;
 		const bool others = live(s, n, r) != 0;
 		if (!alone)
-			s.hold[r][n] = rule.no_ended ? UNKNOWN : ENDED;
+			s.hold[r][n] = ENDED;
 		if (alone || (!others && (was || r == 0)))
 			finish(s, n);
 	} else if (s.key[n] != T && r == 0)
@@ -202,14 +187,11 @@ successors(const state &s, Emit emit)
 		if (s.asked & bit) {
 			t = s;
 			t.asked &= ~bit;
-			if (t.key[n] == NONE && !guarded(t, n) && !t.gone[n]) {
+			if (t.key[n] == NONE && !t.gone[n]) {
 				t.key[n] = T;
 				clear(t, n);
-				if (t.phase[0] == ASKING) {
+				if (t.phase[0] == ASKING)
 					t.got[0] |= bit;
-					if (s.restarted == 1)
-						t.proved[0] |= bit;
-				}
 			}
 			STEP("share at %d", n);
 		}
@@ -238,14 +220,10 @@ successors(const state &s, Emit emit)
 			const bool may = s.phase[r] != OUT && s.phase[r] != ASKING &&
 			    (s.phase[r] < OVER || late || (s.rel[r] & bit));
 			if (r != 0 && may) {
-				const bool enters = s.phase[r] == ENTERING || s.phase[r] == CONFIRMING ||
-				    s.phase[r] == OVER_OUTSIDE;
 				t = s;
-				if (!(enters && guarded(s, n) && !rule.guard_admits) && enter(t, r, n)) {
+				if (enter(t, r, n)) {
 					if (t.phase[r] == ENTERING || t.phase[r] == CONFIRMING)
 						t.got[r] |= bit;
-					if (s.restarted == 1)
-						t.proved[r] |= bit;
 					STEP("%d enters at %d", r, n);
 				}
 			}
@@ -255,28 +233,25 @@ successors(const state &s, Emit emit)
 					STEP("0 renews at %d", n);
 			}
 			// healing
-			if (s.phase[r] == INSIDE && !no_heal && (n == 2 || n == restart)) {
+			if (s.phase[r] == INSIDE && n == 2) {
 				if (s.key[n] == NONE && !(s.lacks[r] & bit)) {
 					t = s;
 					t.lacks[r] |= bit;
 					STEP("%d lacks %d", r, n);
 				}
-				if (((rule.heal_at_once ? s.lacks[r] : s.due[r]) & bit) &&
-				    count(s.renewed[r]) >= MAJORITY && s.heal[r][n] == 0) {
+				if ((s.due[r] & bit) && count(s.renewed[r]) >= MAJORITY && s.heal[r][n] == 0) {
 					t = s;
-					t.heal[r][n] = 0x80 | (rule.heal_alone ? 0 : t.known[r]);
+					t.heal[r][n] = 0x80 | t.known[r];
 					t.due[r] &= ~bit;
 					t.lacks[r] &= ~bit;
 					STEP("%d heals %d", r, n);
 				}
 			}
-			if (s.phase[r] == INSIDE && !no_heal && !(s.renewed[r] & bit)) {
+			if (s.phase[r] == INSIDE && !(s.renewed[r] & bit)) {
 				t = s;
 				if (r == 0 ? renew(t, n) : enter(t, r, n)) {
 					t.renewed[r] |= bit;
 					t.known[r] |= live(t, n, r);
-					if (s.restarted == 1)
-						t.proved[r] |= bit;
 					STEP("%d's round at %d", r, n);
 				}
 			}
@@ -291,11 +266,10 @@ successors(const state &s, Emit emit)
 			t = s;
 			const bool free = t.key[n] == NONE,
 				   takes = t.handed && t.key[n] == T && (t.gone[n] || rule.no_gone_handoff);
-			if ((free || takes) && !guarded(s, n)) {
+			if (free || takes) {
 				t.wasked &= ~bit;
 				t.key[n] = W;
-				if (!rule.stale_holds)
-					clear(t, n);
+				clear(t, n);
 				if (t.wphase == ASKING)
 					t.wgot |= bit;
 				STEP("the writer gets %d", n);
@@ -319,24 +293,6 @@ successors(const state &s, Emit emit)
 			t = s;
 			t.key[n] = NONE;
 			STEP("KEY expires at %d", n);
-		}
-		if (n == restart && !s.restarted) {
-			t = s;
-			t.restarted = 1;
-			t.key[n] = NONE;
-			t.gone[n] = 0;
-			clear(t, n);
-			if (!rule.stale_heal)
-				for (int r = 0; r < readers; r++) {
-					t.lacks[r] &= ~bit;
-					t.due[r] &= ~bit;
-					t.heal[r][n] = 0;
-				}
-			if (!rule.stale_grant) {
-				t.wgot &= ~bit;
-				t.got[0] &= ~bit;
-			}
-			STEP("%d restarts", n);
 		}
 	}
 	for (int r = 0; r < readers; r++) {
@@ -366,7 +322,7 @@ successors(const state &s, Emit emit)
 		}
 		if ((s.phase[r] == ENTERING || s.phase[r] == CONFIRMING) && count(s.got[r]) >= MAJORITY) {
 			t = s;
-			t.phase[r] = s.phase[r] == ENTERING && N > 1 && !rule.once ? CONFIRMING : INSIDE;
+			t.phase[r] = s.phase[r] == ENTERING && N > 1 ? CONFIRMING : INSIDE;
 			t.got[r] = 0;
 			STEP("%d is %s", r, t.phase[r] == INSIDE ? "inside" : "confirmed once");
 		}
@@ -381,21 +337,6 @@ successors(const state &s, Emit emit)
 				t.crashed |= 1 << r;
 				STEP("%d dies", r);
 			}
-		}
-	}
-	if (s.restarted == 1) { // the guard ends when all who are inside have renewed their leases, or no longer are
-		int with_writer = 0;
-		for (int n = 0; n < N; n++)
-			with_writer += s.key[n] == W;
-		bool may = s.wphase != ASKING && (s.wphase != INSIDE || with_writer >= MAJORITY);
-		for (int r = 0; r < readers; r++)
-			may = may && s.phase[r] != ASKING && s.phase[r] != ENTERING && s.phase[r] != CONFIRMING &&
-			    (s.phase[r] != INSIDE || count(s.proved[r]) >= MAJORITY);
-		if (may) {
-			t = s;
-			t.restarted = 2;
-			memset(t.proved, 0, sizeof(t.proved));
-			STEP("the guard ends");
 		}
 	}
 	t = s;
@@ -431,7 +372,7 @@ wrong(const state &s)
 	}
 	if (any && s.wphase == INSIDE)
 		return "exclusion";
-	if (over && quiet && !crash && !s.restarted && !late) {
+	if (over && quiet && !crash && !late) {
 		int left = 0;
 		for (int n = 0; n < N; n++)
 			left += s.key[n] == T && !s.gone[n];

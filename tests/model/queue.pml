@@ -159,11 +159,7 @@ inline do_acquire(n)
 		key[n] = t;
 		noted[n] = noted[n] & ~(1 << c);
 		answer(n, YES)
-#ifdef NO_GONE_HANDOFF
-	:: key[n] != 0 && b == key[n] ->
-#else
 	:: key[n] != 0 && b == key[n] && gone[n] == b ->
-#endif
 		key[n] = t;
 		noted[n] = noted[n] & ~(1 << c);
 		if

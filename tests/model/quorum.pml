@@ -36,7 +36,6 @@
  * - Renewals begin at any time.  This includes the first one soon after a grant by fewer than all nodes.
  * - Two clients, TRIES attempts each, the first client begins; UNEVEN: TRIES and one, in any order.  A second attempt
  *   can meet requests of the first.  ONE_RENEWS: client 0 renews and heals, client 1 contends.
- * - SHORT_ROUNDS: no attempt and no round lasts for more than one tick, as with a node timeout of a fraction of the lease.
  */
 #define N 3
 #define CLIENTS 2
@@ -52,13 +51,6 @@
 #define VALID TTL
 #else
 #define VALID (TTL - 1)
-#endif
-
-/* An attempt or a round is decided while more than so many ticks of the validity that it gives are left. */
-#ifdef SHORT_ROUNDS
-#define LATEST (VALID - 2)
-#else
-#define LATEST 0
 #endif
 
 /* requests on their way */
@@ -339,7 +331,7 @@ end:	do
 		phase[c] = ASKING
 	   }
 	:: d_step {
-		phase[c] == ASKING && COUNT(c, YES) >= ENOUGH && valid[c] > LATEST ->
+		phase[c] == ASKING && COUNT(c, YES) >= ENOUGH && valid[c] > 0 ->
 		forget();
 #ifdef FROM_DECISION
 		valid[c] = VALID;
@@ -365,7 +357,7 @@ end:	do
 		phase[c] = RENEWING
 	   }
 	:: d_step {
-		phase[c] == RENEWING && COUNT(c, YES) >= ENOUGH && valid[c] > 0 && round[c] > LATEST ->
+		phase[c] == RENEWING && COUNT(c, YES) >= ENOUGH && valid[c] > 0 && round[c] > 0 ->
 #ifdef FROM_REPLY
 		valid[c] = VALID;
 #else
@@ -448,9 +440,6 @@ inline age_heals()
  * A heal is sent once, on the connection on which the node replied that nobody holds KEY.  A grant counts while its
  * connection stands.
  */
-#ifdef STALE_HEAL
-#define lost_connections(n) skip
-#else
 inline lost_connection(c, n)
 {
 	heal[AT(c * TRIES, n)] = 0;
@@ -464,7 +453,6 @@ inline lost_connection(c, n)
 	fi
 }
 #define lost_connections(n) lost_connection(0, n); lost_connection(1, n)
-#endif
 
 #define EARLY(n) d_step { left[n] == 1 && key[n] != 0 -> key[n] = 0; left[n] = 0 }
 #define RESTART(n) \

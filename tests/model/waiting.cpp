@@ -6,10 +6,8 @@
 //
 // CLIENTS has a letter for each: x, s, n; a capital one is inside when it begins (N: in the next slot).  n uses all LOCKS slots,
 // a digit behind it says how many (n1).  Each client has one wait; it may give up at any time.
-// Settings: nodes3; locksL; bare (who is inside has the nodes 0 and 1 only), askew (each slot has two
-// other nodes); slow=MASK (nodes that may carry out requests
-// at any later time; the others do so at once; all, unless given); queuedK (the first K clients that are not inside are asleep
-// at node 0, in their order); order (check the order, one node).
+// Settings: nodes3; locksL; askew (each slot has two other nodes); slow=MASK (nodes that may carry out requests at any later
+// time; the others do so at once; all, unless given); order (check the order, one node).
 //
 // Requests of a client to a node are carried out in order (one connection).  Nothing is lost, no timer fires, no lease ends:
 // the queue alone must wake everybody.  (Faults: tests/model/queue.pml, members.cpp.)  A request that a node answers with
@@ -81,16 +79,14 @@ struct state {
 };
 
 static int clients;
-static word nodes("nodes", 1, true), locks("locks", 1, true), queued("queued", 0, true), slow("slow=", 7, true);
-static word bare("bare"), askew("askew"), check_order("order");
+static word nodes("nodes", 1, true), locks("locks", 1, true), slow("slow=", 7, true);
+static word askew("askew"), check_order("order");
 static char mode[MOST + 1];
 static bool starts_inside[MOST];
 static int uses[MOST];
 static struct {
-	word no_early{ "no_early" };   // a node that lacks the release is not asked again
 	word own_notes{ "own_notes" }; // slots: a note is seen by the release of the slot that was tried only
 	word note_late{ "note_late" }; // slots: the note is added after the look, not in one step with it
-	word any_place{ "any_place" }; // a waiter blocks at any node that refused
 	word one_list{ "one_list" };   // slots: blocks on the list of one slot only
 	word no_invite{ "no_invite" }; // a reader that got a handoff token invites nobody
 	word no_leave_invite{ "no_leave_invite" }; // an exclusive waiter that gives up invites nobody
@@ -98,7 +94,6 @@ static struct {
 	word invite_one{ "invite_one" };	   // invitations go to the node of the handoff token only
 	word enter_any{ "enter_any" };		   // an exclusive request enters a shared lock
 	word first_only{ "first_only" };	   // readers: what the first node says about waiters before is final
-	word no_pop{ "no_pop" };		   // who sees a split vote does not look for a handoff token
 	word pop_any{ "pop_any" };		   // slots: no node needs to name all holders
 } rule;
 
@@ -297,7 +292,7 @@ executable(const state &s, int me, int at)
 		return false;
 	const message &m = c.way[at][0];
 	const lock &l = s.n[at].l[m.slot];
-	return rule.no_early || !(m.what == ACQUIRE && m.with != 0 && l.key == m.with && l.gone != m.with);
+	return !(m.what == ACQUIRE && m.with != 0 && l.key == m.with && l.gone != m.with);
 }
 static void
 carry_out(state &s, int me, int at)
@@ -586,11 +581,7 @@ client_steps(const state &s, int me, Emit emit)
 			for (int n = nodes - 1; n >= 0; n--)
 				if ((o.replied >> n & 1) && !(o.yes >> n & 1) && o.named[n] == token)
 					first = n;
-			if (rule.any_place)
-				for (int n = 0; n < nodes; n++)
-					if ((o.replied >> n & 1) && !(o.yes >> n & 1))
-						first = n;
-			for (int n = 0; n < first && !rule.any_place && !is_n(me); n++)
+			for (int n = 0; n < first && !is_n(me); n++)
 				if (!(o.replied >> n & 1))
 					return; // a node before is waited for
 			undo(t, me);
@@ -625,7 +616,7 @@ client_steps(const state &s, int me, Emit emit)
 				c.slot = 0;
 				send_all(t, me, LOOKS);
 			} else {
-				for (int n = 0; n < nodes && c.handoff == 0 && !rule.no_pop; n++)
+				for (int n = 0; n < nodes && c.handoff == 0; n++)
 					if ((o.gones >> n & 1) && t.n[n].l[0].wake != 0 && (t.n[n].noted >> me & 1)) {
 						c.handoff = t.n[n].l[0].wake;
 						t.n[n].l[0].wake = 0;
@@ -662,7 +653,7 @@ client_steps(const state &s, int me, Emit emit)
 		}
 		if (candidates != 0) {
 			c.candidates = candidates;
-			for (int n = 0; n < nodes && c.handoff == 0 && !rule.no_pop; n++)
+			for (int n = 0; n < nodes && c.handoff == 0; n++)
 				for (int i = 0; i < uses[me] && c.handoff == 0; i++)
 					if ((candidates >> i & 1) && (o.seen_gone[n] >> i & 1) &&
 					    t.n[n].l[i].wake != 0 && (t.n[n].noted >> me & 1)) {
@@ -886,7 +877,7 @@ main(int argc, char **argv)
 	std::vector<state> initial;
 	state s;
 	memset(&s, 0, sizeof(s));
-	int slot = 0, first_s = -1, asleep = 0;
+	int slot = 0, first_s = -1;
 	for (int c = 0; c < clients; c++) {
 		if (!starts_inside[c])
 			continue;
@@ -894,7 +885,7 @@ main(int argc, char **argv)
 		s.c[c].slot = is_n(c) ? slot++ : 0;
 		if (is_s(c) && first_s >= 0)
 			s.c[c].group = 1 + TRIES * first_s;
-		for (int n = 0; n < (bare ? majority() : nodes); n++) {
+		for (int n = 0; n < nodes; n++) {
 			if (askew && n == (s.c[c].slot + 2) % 3)
 				continue;
 			lock &l = s.n[n].l[s.c[c].slot];
@@ -905,18 +896,6 @@ main(int argc, char **argv)
 		}
 		if (is_s(c) && first_s < 0)
 			first_s = c;
-	}
-	for (int c = 0; c < clients && asleep < queued; c++) {
-		if (starts_inside[c])
-			continue;
-		asleep++;
-		s.c[c].phase = ASLEEP;
-		s.c[c].place = 1;
-		s.c[c].in_line = check_order;
-		s.c[c].waited = check_order;
-		for (int n = 0; n < (bare ? majority() : nodes); n++)
-			note(s.n[n], c);
-		s.n[0].queue[s.n[0].queued++] = c + 1;
 	}
 	settle(s);
 	initial.push_back(s);
