@@ -8,9 +8,7 @@ unit_tests = \
 	tests/unit/answer \
 	tests/unit/array \
 	tests/unit/attempt \
-	tests/unit/attempt_fence \
 	tests/unit/attempt_handoff \
-	tests/unit/backoff \
 	tests/unit/child \
 	tests/unit/clock \
 	tests/unit/commands \
@@ -31,7 +29,6 @@ unit_tests = \
 	tests/unit/loop \
 	tests/unit/node \
 	tests/unit/option \
-	tests/unit/other_client \
 	tests/unit/password \
 	tests/unit/policy \
 	tests/unit/process \
@@ -46,11 +43,9 @@ unit_tests = \
 	tests/unit/url \
 	tests/unit/zk_error \
 	tests/unit/zk_metadata \
-	tests/unit/zk_path \
 	tests/unit/zk_queue \
 	tests/unit/zk_session \
 	tests/unit/zk_slots \
-	tests/unit/zk_token \
 	tests/unit/zk_url \
 	tests/unit/zk_wire \
 	# end of unit_tests

@@ -145,7 +145,7 @@ client() {
     rcli a del "$key"
 }
 
-# Which token looks like whose is in tests/unit/other_client.c.
+# Which token looks like whose is in tests/unit/answer.c.
 @test "foreign locks are shown with their likely client" {
     rcli a set "$key" 5dbf0eb86e4f11ee9a20fd7f0a0f7c5a px 20000
     client '(redis-py)' redis-py
