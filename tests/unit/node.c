@@ -26,6 +26,15 @@ receive(int fd, char *text, size_t size, size_t least)
 	text[length] = '\0';
 }
 
+/* So many bytes, whatever they are. */
+static void
+skip(int fd, size_t length)
+{
+	char text[400];
+
+	receive(fd, text, sizeof(text), length);
+}
+
 /* It brings this request and nothing else. */
 static void
 is_request(int fd, const char *request, const char *name)
@@ -69,8 +78,11 @@ completed(void *context, int node, const struct result *result)
 }
 
 static struct password *shared; /* of the nodes that are opened */
+static struct node *n;		/* the one under test, */
+static int server, port;	/* its server, */
+static int client;		/* and the connection to it */
 
-static struct node *
+static void
 open_node(const char *where, int replicas)
 {
 	const struct node_options options = { &loop, &quiet, 7, &unresponsive };
@@ -83,7 +95,33 @@ open_node(const char *where, int replicas)
 	url.replicas_ms = 100;
 	url.node_timeout_us = PATIENCE_US;
 	first_got = last_got = 0;
-	return node_open(&url, &options);
+	n = node_open(&url, &options);
+}
+
+/* With a server at the path, or at a port. */
+static void
+begin(int replicas)
+{
+	server = listen_at_path(8, path);
+	open_node(path, replicas);
+}
+
+static void
+begin_at_port(const char *scheme)
+{
+	char url[60];
+
+	server = listen_at_port(8, &port);
+	(void)snprintf(url, sizeof(url), "%s127.0.0.1:%d", scheme, port);
+	open_node(url, 0);
+}
+
+static void
+end(void)
+{
+	node_close(n);
+	(void)close(client);
+	(void)close(server);
 }
 
 static struct got d; /* the last one that was taken */
@@ -104,19 +142,19 @@ take(int64_t for_us)
 }
 
 static void
-send_command(struct node *n, uintptr_t tag, const struct command *c)
+send_command(uintptr_t tag, const struct command *c)
 {
 	node_send(n, c, completed, (void *)tag);
 }
 
 static void
-send_word(struct node *n, uintptr_t tag, const char *word)
+send_word(uintptr_t tag, const char *word)
 {
 	struct command r;
 
 	command_begin(&r, "%s", word);
 	r.needs_replicas = true;
-	send_command(n, tag, &r);
+	send_command(tag, &r);
 }
 
 /* Go on until there is something to read. */
@@ -132,14 +170,14 @@ await_input(int from)
 	each(!early, "not yet");
 }
 
-/* Go on until the node has made a connection.  -1: it makes none. */
+/* Go on until the node has made a connection to this server.  -1: it makes none. */
 static int
-await_client(int server)
+await_client(int of)
 {
-	struct pollfd fd = { .fd = server, .events = POLLIN };
+	struct pollfd fd = { .fd = of, .events = POLLIN };
 
-	await_input(server);
-	return poll(&fd, 1, 0) == 1 ? accept(server, NULL, NULL) : -1;
+	await_input(of);
+	return poll(&fd, 1, 0) == 1 ? accept(of, NULL, NULL) : -1;
 }
 
 /* -- Tests ------------------------------------------------------------------ */
@@ -148,14 +186,13 @@ await_client(int server)
 static void
 send_too_many(int replicas, int many)
 {
-	const int server = listen_at_path(8, path);
-	struct node *n = open_node(path, replicas);
 	bool failed[201] = { false };
 	uintptr_t i;
 	int count = 0;
 
+	begin(replicas);
 	for (i = 1; i <= (uintptr_t)many; i++)
-		send_word(n, i, "PING");
+		send_word(i, "PING");
 	while (count < many && take(PATIENCE_US)) {
 		each(!d.reply && d.tag <= (uintptr_t)many && !failed[d.tag], "a failure of %u", (unsigned int)d.tag);
 		failed[d.tag] = true;
@@ -164,12 +201,12 @@ send_too_many(int replicas, int many)
 	is_int(count, many, "each of too many requests fails");
 	each(!take(1000), "no more");
 	each_ok("once");
-	send_word(n, 201, "PING");
+	send_word(201, "PING");
 	close(accept(server, NULL, NULL));
-	answer(accept(server, NULL, NULL), "+PONG\r\n");
+	client = accept(server, NULL, NULL);
+	answer(client, "+PONG\r\n");
 	ok(take(PATIENCE_US) && d.tag == 201 && d.reply, "a further request is answered");
-	node_close(n);
-	close(server);
+	end();
 }
 
 TEST(too_many)
@@ -184,74 +221,63 @@ TEST(too_many)
 
 TEST(wait_for_nothing)
 {
-	const int server = listen_at_path(8, path);
-	struct node *n = open_node(path, 1);
-	char text[100];
-	int client;
-
+	begin(1);
 	unresponsive = true;
-	send_word(n, 1, "EVAL");
+	send_word(1, "EVAL");
 	client = await_client(server);
-	(void)receive(client, text, sizeof(text), 20);
+	skip(client, 20);
 	answer(client, ":0\r\n:0\r\n");
 	ok(take(PATIENCE_US) && d.reply && !d.unconfirmed, "where nothing was written, no replica need confirm it");
 	ok(!unresponsive, "a node that replies is not unresponsive any more");
-	send_word(n, 2, "EVAL");
-	(void)receive(client, text, sizeof(text), 20);
+	send_word(2, "EVAL");
+	skip(client, 20);
 	answer(client, ":1\r\n:0\r\n");
 	ok(take(PATIENCE_US) && d.unconfirmed, "the reply to that WAIT is not the next reply");
-	node_close(n);
-	(void)close(client);
-	(void)close(server);
+	end();
 }
 
 /* The request is larger than the socket's buffer, so that the WAIT behind it is never written. */
 TEST(unwritten_wait)
 {
-	const int server = listen_at_path(8, path);
-	struct node *n = open_node(path, 1);
 	const size_t size = 8000000;
-	char *large = malloc(size), text[100];
+	char *large = malloc(size);
 	struct command r;
-	int client;
 
+	begin(1);
 	memset(large, 'x', size - 1);
 	large[size - 1] = '\0';
 	command_begin(&r, "EVAL %s", large);
 	r.needs_replicas = true;
-	send_command(n, 1, &r);
+	send_command(1, &r);
 	client = accept(server, NULL, NULL);
-	receive(client, text, sizeof(text), 20);
+	skip(client, 20);
 	answer(client, ":1\r\n");
 	close(client);
 	ok(take(PATIENCE_US), "the server closes before WAIT is written");
 	ok(d.reply && d.unconfirmed, "what was granted is not confirmed");
 	ok(!d.unsent, "it does not count as unsent");
-	node_close(n);
-	close(server);
+	end();
 	free(large);
 }
 
 TEST(closed)
 {
-	const int server = listen_at_path(8, path);
-	struct node *n = open_node(path, 0);
 	struct command r;
-	int client;
 
+	begin(0);
 	command_begin(&r, "FIRST %c", '0');
-	send_command(n, 1, &r);
+	send_command(1, &r);
 	command_begin(&r, "POP");
 	r.once = true;
-	send_command(n, 2, &r);
-	send_word(n, 3, "SECOND");
+	send_command(2, &r);
+	send_word(3, "SECOND");
 	client = accept(server, NULL, NULL);
 	is_request(client, "*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n",
 	    "requests in their order");
 	close(client);
 	ok(take(PATIENCE_US) && d.tag == 2 && !d.reply && !d.unsent,
 	    "the server closes: what may be sent once only fails");
-	send_word(n, 4, "THIRD"); /* while the others are still to fail */
+	send_word(4, "THIRD"); /* while the others are still to fail */
 	ok(!take(1000), "nothing else does");
 	client = await_client(server);
 	is_request(client, "*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n",
@@ -266,164 +292,134 @@ TEST(closed)
 	client = await_client(server);
 	answer(client, "+3\r\n");
 	ok(take(PATIENCE_US) && d.tag == 4, "a request that was cut off once is sent again");
-	send_command(n, 5, &r);
+	send_command(5, &r);
 	ok(take(PATIENCE_US) && d.tag == 5 && !d.reply && d.unsent,
 	    "a request that is bound to a connection is not sent on another one");
-	close(client);
-	node_close(n);
-	close(server);
+	end();
 }
 
 /* The server may have executed what it was sent before it went, although the second connection to it brought nothing. */
 TEST(gone)
 {
-	const int server = listen_at_path(8, path);
-	struct node *n = open_node(path, 0);
-	char text[100];
-	int client;
-
-	send_word(n, 1, "FIRST");
+	begin(0);
+	send_word(1, "FIRST");
 	client = await_client(server);
-	receive(client, text, sizeof(text), strlen("*1\r\n$5\r\nFIRST\r\n"));
+	skip(client, strlen("*1\r\n$5\r\nFIRST\r\n"));
 	close(server);
 	close(client);
 	ok(take(PATIENCE_US) && !d.reply && !d.unsent, "what a server got that is gone counts as sent");
 	node_close(n);
 }
 
-static struct node *
-open_cluster(int port)
-{
-	char url[60];
-
-	(void)snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%d", port);
-	return open_node(url, 0);
-}
-
-/* The node asks this server of a Cluster for the slots.  Returns the connection; -1: it makes none. */
+/* The node asks its server, which is one of a Cluster, for the slots.  Returns the connection; -1: it makes none. */
 static int
-await_source(int server, const char *name)
+await_source(const char *name)
 {
-	const int client = await_client(server);
+	const int source = await_client(server);
 	char text[100] = "";
 
-	if (client >= 0) {
-		await_input(client);
-		receive(client, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
+	if (source >= 0) {
+		await_input(source);
+		receive(source, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
 	}
 	ok(strstr(text, "SLOTS") != NULL, "%s", name);
-	return client;
+	return source;
 }
 
 /* It does so, and gets an answer. */
 static void
-answer_source(int server, const char *text, const char *name)
+answer_source(const char *text, const char *name)
 {
-	const int client = await_source(server, name);
+	const int source = await_source(name);
 
-	answer(client, text);
-	(void)close(client);
+	answer(source, text);
+	(void)close(source);
 }
 
-/* The answer that the server at this port has all slots. */
-static void
-answer_owner(int source, int port)
+/* It does so, learns that this server has all slots, and sends it so many bytes.  Returns the first connection. */
+static int
+begin_cluster(size_t length)
 {
+	const int source = await_source("a source is asked");
 	char text[100];
 
 	(void)snprintf(text, sizeof(text), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
 	answer(source, text);
+	client = await_client(server);
+	await_input(client);
+	skip(client, length);
+	return source;
 }
 
 /* In a Cluster, where the server says that another one has the slot: an attempt, and perhaps its rollback behind it. */
 static void
 move(bool followed)
 {
-	int port, source, server, other_port, client;
-	const int first = listen_at_port(8, &port), other = listen_at_port(8, &other_port);
+	int source, other_port, second;
+	const int other = listen_at_port(8, &other_port);
 	struct command c;
-	struct node *n;
 	char text[200];
 
-	n = open_cluster(port);
+	begin_at_port("redis+cluster://");
 	command_begin(&c, "BLPOP job");
 	c.key = "job";
 	c.needs_replicas = true;
-	send_command(n, 1, &c);
+	send_command(1, &c);
 	if (followed)
-		send_command(n, 2, &c);
-	source = await_source(first, "a source is asked");
-	answer_owner(source, port);
-	server = await_client(first);
-	await_input(server);
-	receive(server, text, sizeof(text), (followed ? 2 : 1) * strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
+		send_command(2, &c);
+	source = begin_cluster((followed ? 2 : 1) * strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
 	(void)snprintf(text, sizeof(text), "-MOVED %d 127.0.0.1:%d\r\n", keys_slot("job", 3), other_port);
-	answer(server, text);
+	answer(client, text);
 	if (followed)
 		ok(take(PATIENCE_US) && d.tag == 1 && d.reply, "an attempt is not sent again behind its rollback");
 	else {
-		client = await_client(other);
-		await_input(client);
-		receive(client, text, sizeof(text), strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
+		second = await_client(other);
+		await_input(second);
+		receive(second, text, sizeof(text), strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
 		ok(strstr(text, "BLPOP") != NULL, "else it is, to where the server says");
-		close(client);
-		answer_source(first, "", "a server that closes the connection may be none of the Cluster any more");
+		close(second);
+		answer_source("", "a server that closes the connection may be none of the Cluster any more");
 	}
-	node_close(n);
+	end();
 	close(source);
-	close(server);
-	close(first);
 	close(other);
 }
 
 /* A server of a Cluster that is loading is asked again, for a request that keeps trying; one of no Cluster is not. */
 TEST(sources)
 {
-	int port;
-	const int server = listen_at_port(8, &port);
 	struct command c;
-	struct node *n = open_cluster(port);
 
+	begin_at_port("redis+cluster://");
 	command_begin(&c, "PING");
 	c.keeps_trying = true;
-	send_command(n, 1, &c);
-	answer_source(server, "-LOADING it has just started\r\n", "a server is asked for the slots");
-	answer_source(server, "-ERR This instance has cluster support disabled\r\n",
-	    "one that is loading is asked again");
+	send_command(1, &c);
+	answer_source("-LOADING it has just started\r\n", "a server is asked for the slots");
+	answer_source("-ERR This instance has cluster support disabled\r\n", "one that is loading is asked again");
 	ok(take(PATIENCE_US) && !d.reply && d.unsent, "one that is in no Cluster is not");
-	node_close(n);
-	(void)close(server);
+	end();
 }
 
 /* A server that may be in charge no more: a source is asked before the next request. */
 static void
 leave(const char *last, const char *name)
 {
-	int port;
-	const int first = listen_at_port(8, &port);
-	struct node *n = open_cluster(port);
-	char text[200];
-	int source, server;
+	int source;
 
-	send_word(n, 1, "PING");
-	source = await_source(first, "a source is asked");
-	answer_owner(source, port);
-	server = await_client(first);
-	await_input(server);
-	receive(server, text, sizeof(text), strlen("*1\r\n$4\r\nPING\r\n"));
-	answer(server, last);
+	begin_at_port("redis+cluster://");
+	send_word(1, "PING");
+	source = begin_cluster(strlen("*1\r\n$4\r\nPING\r\n"));
+	answer(client, last);
 	each(take(PATIENCE_US) && d.tag == 1 && d.reply, "its reply counts");
 	if (last[0] == '+') {
-		close(server);
+		close(client);
+		client = -1;
 		(void)poll(NULL, 0, 150);
 	}
-	send_word(n, 2, "PING");
-	answer_source(first, "", name);
-	node_close(n);
+	send_word(2, "PING");
+	answer_source("", name);
+	end();
 	close(source);
-	if (last[0] != '+')
-		close(server);
-	close(first);
 }
 
 TEST(demoted)
@@ -441,38 +437,32 @@ TEST(moved)
 /* A connection that nobody has used for a while is looked at: the request isn't lost on it. */
 TEST(idle)
 {
-	int port, client, other;
-	const int server = listen_at_port(8, &port);
-	char where[40];
-	struct node *n;
+	int other;
 
-	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", port);
-	n = open_node(where, 0);
-	send_word(n, 1, "PING");
+	begin_at_port("");
+	send_word(1, "PING");
 	client = await_client(server);
-	receive(client, where, sizeof(where), strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
+	skip(client, strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
 	answer(client, "+PONG\r\n");
 	each(take(PATIENCE_US) && d.reply, "an answer");
 	close(client);
 	(void)poll(NULL, 0, 150);
-	send_word(n, 2, "PING");
+	send_word(2, "PING");
 	client = await_client(server);
 	answer(client, "+PONG\r\n");
 	ok(take(PATIENCE_US) && d.reply, "a connection that was closed long ago");
 	answer(client, "+PONG\r\n");
 	ok(!take(1000), "a reply to no request");
-	send_word(n, 3, "PING");
+	send_word(3, "PING");
 	other = await_client(server);
 	ok(other >= 0, "is not that to the next request");
-	close(client);
 	close(other);
-	node_close(n);
-	close(server);
+	end();
 }
 
 /* Go on until the node needs this process to get a request, or doesn't. */
 static bool
-comes_to_need_us(struct node *n, bool needs)
+comes_to_need_us(bool needs)
 {
 	const int64_t until = clock_now_us() + PATIENCE_US;
 
@@ -483,28 +473,27 @@ comes_to_need_us(struct node *n, bool needs)
 
 TEST(patient)
 {
-	struct node *n = open_node(path, 0);
 	struct command r;
-	int server, client;
 
+	open_node(path, 0);
 	command_begin(&r, "PING");
 	r.keeps_trying = true;
 	(void)unlink(path);
-	send_command(n, 1, &r);
+	send_command(1, &r);
 	ok(!take(100000), "a server that is away is waited for");
-	ok(comes_to_need_us(n, false), "but it need not be reached");
+	ok(comes_to_need_us(false), "but it need not be reached");
 	server = listen_at_path(8, path);
 	client = await_client(server);
 	answer(client, "-LOADING it has just started\r\n");
 	ok(!take(100000), "a server that is loading is waited for");
-	ok(comes_to_need_us(n, true) && node_resends(n), "it is alive");
+	ok(comes_to_need_us(true) && node_resends(n), "it is alive");
 	is_str(node_waits_for(n), "no answer in time", "the reason is that of the connection");
 	answer(client, "+PONG\r\n");
 	ok(take(PATIENCE_US) && d.reply, "the request is answered when the server has loaded");
 	close(client);
 	close(server);
 	(void)unlink(path);
-	send_command(n, 2, &r);
+	send_command(2, &r);
 	ok(!take(100000), "a server that is away again is waited for");
 	node_disconnect(n);
 	ok(take(PATIENCE_US) && d.tag == 2 && !d.reply && d.unsent, "the request fails when the node is disconnected");
@@ -526,8 +515,6 @@ TEST(login_again)
 	struct password p = { .text = "one", .version = 1 };
 	char file[120], text[300], url[140];
 	struct command c;
-	struct node *n;
-	int server, client;
 
 	(void)snprintf(file, sizeof(file), "%s/password", folder);
 	for (size_t i = 0; i < COUNT(logins); i++) {
@@ -536,10 +523,10 @@ TEST(login_again)
 		p = (struct password){ .file = file, .text = "one", .version = 1, .read_us = INT64_MAX };
 		shared = &p;
 		(void)snprintf(url, sizeof(url), "unix://%s%s", path, logins[i].query);
-		n = open_node(url, 0);
+		open_node(url, 0);
 		shared = NULL;
 		command_begin(&c, "EVAL a 0 %c", '0');
-		send_command(n, 1, &c);
+		send_command(1, &c);
 		client = await_client(server);
 		receive(client, text, sizeof(text), logins[i].length);
 		each(strstr(text, "AUTH") != NULL && strstr(text, "one") != NULL, "the old password, not %s", text);
@@ -552,9 +539,7 @@ TEST(login_again)
 		    text);
 		answer(client, logins[i].answer);
 		each(take(PATIENCE_US) && d.reply, "the same password is not tried again");
-		node_close(n);
-		(void)close(client);
-		(void)close(server);
+		end();
 	}
 	each_ok("another password logs in anew");
 	(void)unlink(file);
@@ -562,36 +547,32 @@ TEST(login_again)
 
 TEST(login_refused)
 {
-	const int server = listen_at_path(8, path);
-	char url[140], text[300];
-	struct node *n;
-	int client;
+	char url[140];
 
+	server = listen_at_path(8, path);
 	(void)snprintf(url, sizeof(url), "unix://user:word@%s", path);
-	n = open_node(url, 0);
-	send_word(n, 1, "PING");
+	open_node(url, 0);
+	send_word(1, "PING");
 	client = await_client(server);
-	(void)receive(client, text, sizeof(text), 48);
+	skip(client, 48);
 	answer(client, "-ERR max number of clients reached\r\n");
 	(void)close(client);
 	ok(take(PATIENCE_US) && !d.reply, "a server that has too many clients refuses the login");
-	send_word(n, 2, "PING");
+	send_word(2, "PING");
 	client = await_client(server);
-	(void)receive(client, text, sizeof(text), 48);
+	skip(client, 48);
 	answer(client, "+OK\r\n+PONG\r\n");
 	ok(take(PATIENCE_US) && d.reply, "the next request logs in anew");
 	(void)close(client);
 	(void)take(1000);
-	send_word(n, 3, "PING");
+	send_word(3, "PING");
 	client = await_client(server);
-	(void)receive(client, text, sizeof(text), 48);
+	skip(client, 48);
 	(void)close(client);
 	client = await_client(server);
 	answer(client, "+OK\r\n+PONG\r\n");
 	ok(take(PATIENCE_US) && d.reply, "a login that was cut off is not answered any more");
-	node_close(n);
-	(void)close(client);
-	(void)close(server);
+	end();
 }
 
 /* Who has the lock, by the nodes that say that it is not ours. */
@@ -644,38 +625,39 @@ TEST(no_quorum)
 		{ "l", "s: l", ST_SYSTEM, false },
 		{ "f", "s: f", ST_NO_QUORUM, false },
 	};
-	static struct nodes n;
+	static struct nodes all;
 	struct err err;
 
-	n.node[0] = open_node(path, 0);
+	open_node(path, 0);
 	for (size_t i = 0; i < COUNT(table); i++) {
 		struct node_error error[NODES_MAX] = { { .duplicate = 0 } };
 		struct ballot b = { .nodes = (int)strlen(table[i].nodes), .closed = !table[i].open };
 
-		n.count = b.nodes;
-		for (int k = 0; k < n.count; k++) {
+		all.count = b.nodes;
+		for (int k = 0; k < all.count; k++) {
 			const char c = table[i].nodes[k];
 
-			n.node[k] = n.node[0];
+			all.node[k] = n;
 			b.vote[k] = c == 'y' ? VOTE_YES : c == 'p' ? VOTE_PENDING : VOTE_FAULT;
 			error[k].guarded = c == 'g';
 			if (c != 'y' && c != 'p')
 				failure_set(&error[k].why, c == 'd' ? DENIED : c == 'l' ? LOCAL : FAILED, "%c", c);
 		}
-		each(nodes_no_quorum(&n, &b, error, &err) == table[i].status, "status of %s", table[i].nodes);
+		each(nodes_no_quorum(&all, &b, error, &err) == table[i].status, "status of %s", table[i].nodes);
 		each(strstr(err.text, table[i].said) != NULL, "%s: %s", table[i].nodes, err.text);
 	}
-	node_close(n.node[0]);
+	node_close(n);
 	each_ok("why there is no majority");
 }
 
 TEST(window)
 {
-	struct nodes n = { .node_timeout_us = 50000 };
-	const int64_t least = redis_window_ms(&n);
+	struct nodes ns = { .node_timeout_us = 50000 };
+	const int64_t least = redis_window_ms(&ns);
 
-	n.node_timeout_us = 2000000;
-	ok(least == 1000 && redis_window_ms(&n) == 4000, "a handoff token lasts for two rounds, and at least a second");
+	ns.node_timeout_us = 2000000;
+	ok(least == 1000 && redis_window_ms(&ns) == 4000,
+	    "a handoff token lasts for two rounds, and at least a second");
 }
 
 TEST(end)
