@@ -186,7 +186,6 @@ take_note(struct server_notes *s, int argc, const struct arg *argv, const struct
 static void
 come_back(void *subject, unsigned int how)
 {
-	(void)subject;
 	server_return((int)how / 2, how % 2 == 1);
 }
 
@@ -264,7 +263,6 @@ WRAPPED(int, getaddrinfo,
 {
 	char address[16];
 
-	(void)port;
 	(void)snprintf(address, sizeof(address), "10.0.0.%d",
 	    1 + ((unsigned char)host[strlen(host) - 1] + 2) % SERVERS);
 	return __real_getaddrinfo(address, "6379", hints, addresses);
@@ -306,7 +304,6 @@ servers_end(void)
 static void
 too_late(void *subject, unsigned int of)
 {
-	(void)subject;
 	must(of != operation, "it takes too long");
 }
 

@@ -325,9 +325,6 @@ try_break(void)
 static enum status
 try_nothing(void *context, int node, struct err *err)
 {
-	(void)context;
-	(void)node;
-	(void)err;
 	return ST_OK;
 }
 
@@ -382,7 +379,6 @@ open_game(unsigned int shape)
 static void
 interrupt(void *subject, unsigned int number)
 {
-	(void)subject;
 	kernel_signal((int)number);
 }
 

@@ -228,19 +228,16 @@ WRAPPED(int, pthread_join, (pthread_t id, void **result))
 
 WRAPPED(int, __poll_chk, (struct pollfd * fds, nfds_t count, int timeout_ms, size_t size))
 {
-	(void)size;
 	return __wrap_poll(fds, count, timeout_ms);
 }
 
 WRAPPED(int, __ppoll_chk,
     (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t size))
 {
-	(void)size;
 	return __wrap_ppoll(fds, count, timeout, mask);
 }
 
 WRAPPED(ssize_t, __read_chk, (int fd, void *bytes, size_t length, size_t size))
 {
-	(void)size;
 	return __wrap_read(fd, bytes, length);
 }

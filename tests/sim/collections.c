@@ -60,7 +60,6 @@ run_size(struct store *s, int argc, const struct arg *a)
 {
 	const struct entry *e = store_find(s, a[1]);
 
-	(void)argc;
 	return value_integer(e == NULL ? 0 : e->items);
 }
 
@@ -102,7 +101,6 @@ field(const struct entry *e, struct arg name)
 struct value *
 run_hget(struct store *s, int argc, const struct arg *a)
 {
-	(void)argc;
 	return field(store_find(s, a[1]), a[2]);
 }
 
@@ -124,7 +122,6 @@ run_hincrby(struct store *s, int argc, const struct arg *a)
 	const struct value *sum;
 	int64_t n = 0, by;
 
-	(void)argc;
 	if (!arg_number(a[3], &by))
 		return value_error("ERR value is not an integer or out of range");
 	if (old != NULL && !arg_number(old->value, &n))
@@ -140,7 +137,6 @@ run_hkeys(struct store *s, int argc, const struct arg *a)
 	const struct entry *e = store_find(s, a[1]);
 	struct value *v = value_list(e == NULL ? 0 : (size_t)e->items);
 
-	(void)argc;
 	for (size_t i = 0; i < v->items; i++)
 		v->item[i] = value_of_arg(e->item[i].name);
 	return v;
@@ -185,7 +181,6 @@ run_lpop(struct store *s, int argc, const struct arg *a)
 {
 	struct entry *e = store_find(s, a[1]);
 
-	(void)argc;
 	return e == NULL ? value_of(VALUE_NIL) : pop(s, a[1], e);
 }
 
@@ -195,7 +190,6 @@ run_lindex(struct store *s, int argc, const struct arg *a)
 	const struct entry *e = store_find(s, a[1]);
 	int64_t i;
 
-	(void)argc;
 	if (e == NULL)
 		return value_of(VALUE_NIL);
 	if (!arg_number(a[2], &i))
@@ -213,7 +207,6 @@ run_lrange(struct store *s, int argc, const struct arg *a)
 	int64_t from, to;
 	struct value *v;
 
-	(void)argc;
 	if (!arg_number(a[2], &from) || !arg_number(a[3], &to))
 		return value_error("ERR value is not an integer or out of range");
 	from = from >= 0 ? from : from + items >= 0 ? from + items : 0;
@@ -230,7 +223,6 @@ run_lset(struct store *s, int argc, const struct arg *a)
 	struct entry *e = store_find(s, a[1]);
 	int64_t i;
 
-	(void)argc;
 	if (e == NULL)
 		return value_error("ERR no such key");
 	if (!arg_number(a[2], &i))
@@ -250,7 +242,6 @@ run_ltrim(struct store *s, int argc, const struct arg *a)
 	struct entry *e = store_find(s, a[1]);
 	int64_t from, to;
 
-	(void)argc;
 	if (!arg_number(a[2], &from) || !arg_number(a[3], &to))
 		return value_error("ERR value is not an integer or out of range");
 	if (e == NULL)

@@ -42,7 +42,6 @@ command_ends(void *subject, unsigned int number)
 {
 	struct client *c = subject;
 
-	(void)number;
 	if (!c->command || c->by_token || event_now() < c->ends_at_us)
 		return;
 	if (c->asleep_until_us > event_now())
@@ -69,7 +68,6 @@ watch_validity(void *subject, unsigned int number)
 	struct client *c = subject;
 	int64_t at;
 
-	(void)number;
 	if (!c->command || c->by_token)
 		return;
 	at = kernel_instant(c->number, c->until_us) + 1;
@@ -107,7 +105,6 @@ WRAPPED(void, death_pipe_extend, (const struct death_pipe *death_pipe, int64_t u
 {
 	struct client *c = &client[kernel_current()];
 
-	(void)death_pipe;
 	judge_may_stay(c->number, c->token, c->until_us, until_us);
 	c->until_us = until_us > c->until_us ? until_us : c->until_us;
 }

@@ -9,6 +9,7 @@
  * same instant happen in the order in which they were scheduled.
  */
 typedef void event_happen(void *subject, unsigned int number);
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* most need one of them only */
 
 void event_reset(int64_t now_us);
 int64_t event_now(void);

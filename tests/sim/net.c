@@ -125,7 +125,6 @@ connected(void *subject, unsigned int number)
 {
 	struct conn *c = subject;
 
-	(void)number;
 	if (c->closed || c->ended)
 		return;
 	c->connected = true;
@@ -138,7 +137,6 @@ reset_there(void *subject, unsigned int number)
 {
 	struct conn *c = subject;
 
-	(void)number;
 	if (c->state != NULL)
 		server_reset(c->state);
 }
@@ -149,7 +147,6 @@ deliver_back(void *subject, unsigned int number)
 	struct piece *p = subject;
 	struct conn *c = p->conn;
 
-	(void)number;
 	if (c->lost_back || c->ended)
 		return;
 	if (c->closed) {
@@ -171,7 +168,6 @@ close_idle(void *subject, unsigned int number)
 {
 	struct conn *c = subject;
 
-	(void)number;
 	if (c->state == NULL || c->used_us + plan.idle_us > event_now() || !server_is_idle(c->state))
 		return;
 	server_end(c->state);
@@ -195,7 +191,6 @@ arrive_there(void *subject, unsigned int number)
 {
 	struct conn *c = subject;
 
-	(void)number;
 	if (refuses[c->server]) {
 		event_at(arrival_back(c), end_here, c, ECONNREFUSED);
 		return;
@@ -211,7 +206,6 @@ deliver_there(void *subject, unsigned int number)
 	const struct piece *p = subject;
 	struct conn *c = p->conn;
 
-	(void)number;
 	if (c->lost)
 		return;
 	if (c->state == NULL)
@@ -227,7 +221,6 @@ end_there(void *subject, unsigned int number)
 {
 	struct conn *c = subject;
 
-	(void)number;
 	if (c->state != NULL)
 		server_end(c->state);
 }

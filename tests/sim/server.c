@@ -272,7 +272,6 @@ thaw(void *subject, unsigned int number)
 	struct server *s = subject;
 	struct session *x;
 
-	(void)number;
 	if (!s->up || s->frozen_until_us > event_now())
 		return;
 	for (x = s->sessions; x != NULL; x = x->next)

@@ -131,7 +131,6 @@ run_zscore(struct store *s, int argc, const struct arg *a)
 {
 	const struct item *item = entry_item(store_find(s, a[1]), a[2]);
 
-	(void)argc;
 	return item == NULL ? value_of(VALUE_NIL) : score_text(item->score);
 }
 
@@ -159,14 +158,12 @@ by_score(struct store *s, const struct arg *a, bool removing)
 struct value *
 run_zcount(struct store *s, int argc, const struct arg *a)
 {
-	(void)argc;
 	return by_score(s, a, false);
 }
 
 struct value *
 run_zremrangebyscore(struct store *s, int argc, const struct arg *a)
 {
-	(void)argc;
 	return by_score(s, a, true);
 }
 

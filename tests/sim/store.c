@@ -218,7 +218,6 @@ run_get(struct store *s, int argc, const struct arg *a)
 {
 	const struct entry *e = store_find(s, a[1]);
 
-	(void)argc;
 	return e == NULL ? value_of(VALUE_NIL) : value_text(VALUE_TEXT, e->string.bytes, e->string.length);
 }
 
@@ -249,7 +248,6 @@ run_type(struct store *s, int argc, const struct arg *a)
 	const struct entry *e = store_find(s, a[1]);
 	const char *name = e == NULL ? "none" : names[e->type];
 
-	(void)argc;
 	return value_text(VALUE_STATUS, name, strlen(name));
 }
 
@@ -259,7 +257,6 @@ run_pexpire(struct store *s, int argc, const struct arg *a)
 	struct entry *e = store_find(s, a[1]);
 	int64_t ms;
 
-	(void)argc;
 	if (!arg_number(a[2], &ms))
 		return value_error("ERR value is not an integer or out of range");
 	if (e == NULL)
@@ -276,7 +273,6 @@ run_pttl(struct store *s, int argc, const struct arg *a)
 {
 	const struct entry *e = store_find(s, a[1]);
 
-	(void)argc;
 	if (e == NULL)
 		return value_integer(-2);
 	return value_integer(e->expires_ms < 0 ? -1 : e->expires_ms - s->now_us / 1000);
@@ -287,8 +283,6 @@ run_time(struct store *s, int argc, const struct arg *a)
 {
 	struct value *v = value_list(2);
 
-	(void)argc;
-	(void)a;
 	v->item[0] = value_digits(s->now_us / 1000000);
 	v->item[1] = value_digits(s->now_us % 1000000);
 	return v;
@@ -299,8 +293,6 @@ run_info(struct store *s, int argc, const struct arg *a)
 {
 	char info[200];
 
-	(void)argc;
-	(void)a;
 	(void)snprintf(info, sizeof(info), "# Server\r\nrun_id:%s\r\nuptime_in_seconds:%" PRId64 "\r\n", s->run_id,
 	    (s->now_us - s->started_us) / 1000000);
 	return value_text(VALUE_TEXT, info, strlen(info));

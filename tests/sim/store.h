@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* All commands have the same parameters. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /*
  * A substitute for the parts of a Redis server that dlock uses: the keys, the commands that its scripts call, and the
  * scripts themselves, run by the same Lua 5.1.  The caller sets the clock; the memory is from the arena.  compare.py

@@ -111,7 +111,6 @@ come_back(void *subject, unsigned int server)
 static void
 come_back_old(void *subject, unsigned int server)
 {
-	(void)subject;
 	server_restore((int)server);
 	server_return((int)server, false);
 	judge_data_lost((int)server);
@@ -167,7 +166,6 @@ strike(void *subject, unsigned int number)
 	const struct fault *f = &plan->fault[number];
 	const int64_t until = event_now() + f->length_us;
 
-	(void)subject;
 	if (traces)
 		say_fault(f);
 	switch (f->kind) {

@@ -18,7 +18,6 @@ int dlock_main(int argc, char **argv);
 #include "base/duration.h"
 #include "cli/view.h"
 #include "memory_service.h"
-#include "tap.h"
 
 /* -- Calls ------------------------------------------------------------------ */
 

@@ -50,8 +50,6 @@ static bool called;
 static void
 ready(void *context, int64_t now_us)
 {
-	(void)context;
-	(void)now_us;
 	called = true;
 }
 

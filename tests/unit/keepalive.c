@@ -5,7 +5,6 @@
 
 #include "memory.h"
 #include "run/loss.h"
-#include "tap.h"
 
 #define WAIT_MS 20000 /* a machine may be busy */
 #define SHORT_MS 9000 /* a lease that outlasts a stall of the machine before it is renewed */
@@ -201,9 +200,6 @@ static struct record seen;
 static enum status
 look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
-	(void)backend;
-	(void)args;
-	(void)err;
 	*record = seen;
 	return seen.status;
 }

@@ -16,7 +16,6 @@ register_again(void *context, int64_t now_us)
 {
 	struct watch *const w = context;
 
-	(void)now_us;
 	if (++calls == 5) /* enough to fail */
 		return;
 	loop_remove(w->loop, w);
@@ -46,14 +45,12 @@ TEST(registered_again)
 static void
 remove_next(void *context, int64_t now_us)
 {
-	(void)now_us;
 	loop_remove(((struct watch *)context)->loop, context);
 }
 
 static void
 count_call(void *context, int64_t now_us)
 {
-	(void)now_us;
 	++*(int *)context;
 }
 

@@ -6,14 +6,13 @@
  * length of the lease itself, as an ensemble of ZooKeeper does, and notices at once that the lock was broken.
  */
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "lock/lease.h"
 #include "lock/service.h"
+#include "tap.h"
 
 struct memory {
 	struct backend base;
@@ -58,7 +57,6 @@ memory_renew(struct backend *backend, struct lease *lease, const struct wait *li
 	struct memory *m = (struct memory *)backend;
 	enum status status = ST_OK;
 
-	(void)limit;
 	(void)pthread_mutex_lock(&m->mutex);
 	m->renewals++;
 	renewed->sent_us = clock_now_us();
@@ -97,8 +95,6 @@ memory_release(struct backend *backend, const struct lease *lease, int64_t keep_
 {
 	struct memory *m = (struct memory *)backend;
 
-	(void)lease;
-	(void)keep_ms;
 	m->releases++;
 	*ownership = m->held ? OWNED : OWNED_BY_NOBODY;
 	if (!m->held)
@@ -120,9 +116,6 @@ memory_close(struct backend *backend)
 static inline enum status
 memory_look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
-	(void)record;
-	(void)backend;
-	(void)args;
 	return err_set(err, ST_NO_QUORUM, "unknown");
 }
 

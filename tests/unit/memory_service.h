@@ -6,7 +6,6 @@
  * know of a lock beside it.  Whoever includes this links none of the real services.
  */
 #include <poll.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -153,8 +152,6 @@ see(const char *key, struct record *view)
 static enum status
 look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
-	(void)backend;
-	(void)err;
 	for (int i = 0; i < args->count; i++)
 		see(record[i].key, &record[i]);
 	return ST_OK;
@@ -163,10 +160,6 @@ look(struct backend *backend, const struct look_args *args, struct record *recor
 static enum status
 list(struct backend *backend, const char *pattern, const struct look_args *args, struct names *names, struct err *err)
 {
-	(void)backend;
-	(void)pattern;
-	(void)args;
-	(void)err;
 	if (store->memory.held)
 		(void)names_add(names, store->key);
 	return ST_OK;
@@ -175,7 +168,6 @@ list(struct backend *backend, const char *pattern, const struct look_args *args,
 static enum status
 break_holder(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
-	(void)err;
 	memcpy(store->broken.token, args->holder->token, sizeof(store->broken.token));
 	(void)snprintf(store->broken.owner, sizeof(store->broken.owner), "%s", args->by);
 	memory_break((struct memory *)backend);
@@ -187,8 +179,6 @@ break_holder(struct backend *backend, const struct break_args *args, enum owners
 static enum status
 ask(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
-	(void)backend;
-	(void)args;
 	*ownership = OWNED_STILL;
 	if (++store->asked == 2)
 		return err_set(err, ST_NO_QUORUM, "no server answers");
@@ -199,7 +189,6 @@ ask(struct backend *backend, const struct break_args *args, enum ownership *owne
 static void
 close_nothing(struct backend *backend)
 {
-	(void)backend;
 }
 
 static const struct service memory_service;
@@ -207,7 +196,6 @@ static const struct service memory_service;
 static enum status
 open_memory(const struct service_config *config, struct backend **backend, struct err *err)
 {
-	(void)err;
 	store->node_timeout_ms = config->node_timeout_ms;
 	store->replicas_timeout_ms = config->replicas_timeout_ms;
 	store->memory.base.service = &memory_service;

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "memory.h"
-#include "tap.h"
 
 #define TTL_MS 1000
 #define NOT_RELEASED 100 /* added to what supervise() returned */
@@ -50,9 +49,6 @@ static int refusals; /* so many releases fail */
 static enum status
 release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership, struct err *err)
 {
-	(void)backend;
-	(void)lease;
-	(void)keep_ms;
 	*ownership = OWNED;
 	return releases++ < refusals ? err_set(err, ST_NO_QUORUM, "no node answers") : ST_OK;
 }
@@ -66,9 +62,6 @@ renew(struct backend *backend, struct lease *lease, const struct wait *limit, st
 {
 	const struct wait night = { dawn_us, -1 };
 
-	(void)backend;
-	(void)lease;
-	(void)renewed;
 	(void)clock_wait(&night);
 	if (++renewals == 2) {
 		(void)syscall(SYS_kill, getpid(), SIGTERM);
