@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_TESTS_FUZZ_SERVERS_H
 #define DLOCK_TESTS_FUZZ_SERVERS_H
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "../sim/net.h"
 #include "lock/token.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The descriptors of the simulated processes. */
 #include <errno.h>
+#include <stddef.h>
 
 #include "event.h"
 #include "net.h"

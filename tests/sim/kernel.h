@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_KERNEL_H
 #define DLOCK_SIM_KERNEL_H
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "chance.h"
 
 /*

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_NET_H
 #define DLOCK_SIM_NET_H
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 
 #include "chance.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_PLAN_H
 #define DLOCK_SIM_PLAN_H
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "kernel.h"
 #include "net.h"
 

@@ -3,8 +3,6 @@
 #define DLOCK_SIM_PROCESS_H
 /* Shared by the files of the simulated operating system. */
 #include <poll.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <ucontext.h>
 
 #include "kernel.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_SERVER_H
 #define DLOCK_SIM_SERVER_H
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "net.h"
 #include "store.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_WORLD_H
 #define DLOCK_SIM_WORLD_H
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "plan.h"
 
 /*

@@ -3,7 +3,6 @@
  * The commands on a service in memory, which takes the place of Redis and ZooKeeper in the table of services: exit
  * statuses, and what is printed.  Each call of dlock is a process of its own; the lock is in memory that they share.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -128,8 +127,6 @@ TEST(environment)
 	if (!ok(store_open(), "shared memory"))
 		exit(1);
 }
-
-/* -- Tests ------------------------------------------------------------------ */
 
 TEST(run)
 {
