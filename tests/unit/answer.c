@@ -154,8 +154,6 @@ TEST(guard)
 	}
 }
 
-/* -- Other clients ---------------------------------------------------------- */
-
 /* A type, what it has, and the client that is guessed by it. */
 static const struct {
 	const char *client; /* "": not known */

@@ -22,8 +22,6 @@ parse(const char *text)
 	return copy != NULL ? config_parse(copy, "/etc/dlock/config", &o, &err) : ST_SYSTEM;
 }
 
-/* -- What is read ----------------------------------------------------------- */
-
 /* Each says the same in its own way. */
 static const char *const same[] = { "ttl 10s\nlabel a b", "ttl 10s\nlabel a b\n", "ttl=10s\nlabel=a b\n",
 	"ttl = 10s\nlabel = a b\n", "ttl: 10s\nlabel: a b\n", "ttl:10s\nlabel:a b\n", "ttl\t10s\nlabel\t \ta b\n",
@@ -90,8 +88,6 @@ TEST(all_kinds)
 	is_int(parse(""), ST_OK, "an empty file");
 	ok(o.ttl_ms == 30000 && o.nodes == 0, "leaves the defaults");
 }
-
-/* -- What is refused -------------------------------------------------------- */
 
 static const struct {
 	const char *text;
@@ -166,8 +162,6 @@ TEST(noise)
 	}
 	each_ok("noise is read or refused, in one line");
 }
-
-/* -- Files ------------------------------------------------------------------ */
 
 /* Write the file, if there is a text, and read it: the status, or -1 if the warning is there and shall not be, or not. */
 static int

@@ -227,8 +227,6 @@ TEST(order)
 	}
 }
 
-/* -- A unix socket ---------------------------------------------------------- */
-
 static char folder[60];
 static struct endpoint local;
 

@@ -141,8 +141,6 @@ TEST(junk)
 	ok(setup_holds("-", "k", held) == 1 && held[0].fence == 7, "junk of the same key is passed over");
 }
 
-/* -- Secrets ---------------------------------------------------------------- */
-
 /* Is the memory protected with these options? */
 static bool
 protects(const struct options *o)
@@ -172,8 +170,6 @@ TEST(protect)
 	each_ok("whatever may be a secret protects the memory");
 	(void)prctl(PR_SET_DUMPABLE, 1);
 }
-
-/* -- The owner -------------------------------------------------------------- */
 
 TEST(owner)
 {

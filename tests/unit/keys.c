@@ -12,8 +12,6 @@
 
 #include "tap.h"
 
-/* -- Tables ----------------------------------------------------------------- */
-
 static const struct {
 	const char *key, *facts;
 } table[] = {

@@ -105,8 +105,6 @@ differ(size_t first, size_t last)
 	return true;
 }
 
-/* -- Columns ---------------------------------------------------------------- */
-
 TEST(columns)
 {
 	static const struct {
@@ -145,8 +143,6 @@ TEST(columns)
 	end();
 	is_str(line[0], "KEY  OWNER  LABEL  HELD  FENCE  NODES", "headings of nothing");
 }
-
-/* -- Different texts stay different ------------------------------------------ */
 
 /* The first of two keys that do not fit. */
 TEST(shortened)
@@ -242,8 +238,6 @@ TEST(owners)
 	is_str(line[1], "deploy  al..1.eu..:1234567  a label.. others  3m10s", "whose host differs from the others");
 }
 
-/* -- Blocks ------------------------------------------------------------------ */
-
 TEST(blocks)
 {
 	char key[64];
@@ -266,8 +260,6 @@ TEST(blocks)
 	is_int(strstr(line[LAYOUT_ROWS], "ops@") - line[LAYOUT_ROWS], strlen("a-longer-key") + 2,
 	    "a later block with narrower texts keeps the columns");
 }
-
-/* -- Sentences ---------------------------------------------------------------- */
 
 static void
 says(size_t width, const char *sentence, const char *name)

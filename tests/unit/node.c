@@ -180,8 +180,6 @@ await_client(int of)
 	return poll(&fd, 1, 0) == 1 ? accept(of, NULL, NULL) : -1;
 }
 
-/* -- Tests ------------------------------------------------------------------ */
-
 /* With replicas each one takes a WAIT as well, so that the connection has too many before the node. */
 static void
 send_too_many(int replicas, int many)

@@ -14,8 +14,6 @@ find(const char *name)
 	return option_find(name, strlen(name));
 }
 
-/* -- Values ----------------------------------------------------------------- */
-
 /* The value that an option of any kind has now, as a number; texts are compared elsewhere. */
 static int64_t
 number_of(const struct option_spec *spec)
@@ -233,8 +231,6 @@ TEST(nodes)
 	ok(strncmp(err.text, "--node: invalid node: ", 22) == 0, "the message says where and what: %s", err.text);
 }
 
-/* -- The table -------------------------------------------------------------- */
-
 TEST(names)
 {
 	for (size_t i = 0; i < option_count; i++) {
@@ -266,8 +262,6 @@ TEST(defaults)
 	ok(o.min_hold_ms == 0 && o.max_run_ms == 0 && o.report == NULL && o.config == NULL && o.password_file == NULL,
 	    "options without a default");
 }
-
-/* -- The environment -------------------------------------------------------- */
 
 static void
 clear_environment(void)

@@ -23,8 +23,6 @@ ask(struct policy *e, int64_t valid_until, bool lost, int64_t now)
 	return orders;
 }
 
-/* -- Stories ---------------------------------------------------------------- */
-
 #define NEVER CLOCK_NEVER
 
 static const struct story {
@@ -166,8 +164,6 @@ TEST(why)
 	    "killed since somebody asked: the lock is held until it has ended");
 	ok(policy_done(&e, 30, true, 5), "or until it is lost");
 }
-
-/* -- Random lives ----------------------------------------------------------- */
 
 struct life {
 	struct policy policy;

@@ -5,8 +5,6 @@
 
 static const char *const states[] = { "free", "held", "shared", "handover", "kept", "foreign", "contended", "unknown" };
 
-/* -- Tables ----------------------------------------------------------------- */
-
 /*
  * A node: '.' no reply, '-' free, else the holder's token: lower case for held, upper case for a foreign client's, digits for a
  * lock that is being handed over.  Time left and fence stand beside it, in the order of the nodes.
@@ -200,8 +198,6 @@ TEST(fingerprints)
 	}
 }
 
-/* -- Against a plain definition --------------------------------------------- */
-
 /* How long a majority of nodes of this holder grants at least `ms` more; -1 counts as for ever. */
 static bool
 majority_grants(const struct row *row, char c, int64_t ms)
@@ -306,8 +302,6 @@ TEST(breaks)
 		record_note_break(&r, &said[i]);
 	is_str(r.broken.token, "c", "the last break that a node knows of");
 }
-
-/* -- Sentences -------------------------------------------------------------- */
 
 #define DAYS INT64_C(86400000) /* of many of them the time is shown with its date */
 

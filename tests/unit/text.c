@@ -5,8 +5,6 @@
 
 #define TOKEN "AAAAAAAAAAAAAAAAAAAAAA"
 
-/* -- Characters ------------------------------------------------------------- */
-
 /* What TEST(every_character) has not. */
 static const struct {
 	const char *bytes;
@@ -118,8 +116,6 @@ TEST(characters)
 	ok(text_utf8("\0", 1) == 0, "NUL is no character");
 }
 
-/* -- Escapes ---------------------------------------------------------------- */
-
 static const struct piece {
 	const char *bytes, *shown;
 	int64_t columns;
@@ -194,8 +190,6 @@ TEST(noise)
 	}
 	each_ok("what is shown is printable UTF-8");
 }
-
-/* -- Cutting ---------------------------------------------------------------- */
 
 enum {
 	LONGEST = 12

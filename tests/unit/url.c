@@ -260,8 +260,6 @@ TEST(hiding)
 	}
 }
 
-/* -- Lengths and random input ------------------------------------------------------ */
-
 TEST(lengths)
 {
 	static char text[2048];
@@ -304,8 +302,6 @@ TEST(random)
 	}
 	each_ok("random input is refused or parsed");
 }
-
-/* -- Passwords -------------------------------------------------------------------- */
 
 /* No message and no name contains a password, whether the URL is valid or not. */
 static const char *const secrets[] = { "redis://u:hunter2@h:1/0", "redis://:hunter2@h", "unix://u:hunter2@/s",

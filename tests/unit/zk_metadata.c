@@ -111,8 +111,6 @@ TEST(holds)
 	ok(!metadata_add_hold(&m, "more"), "no more than that");
 }
 
-/* -- Tokens ----------------------------------------------------------------- */
-
 TEST(tokens)
 {
 	struct zk_token token, again;

@@ -69,8 +69,6 @@ TEST(refused)
 	    "the schemes");
 }
 
-/* -- Paths ------------------------------------------------------------------ */
-
 TEST(paths)
 {
 	static const struct {

@@ -3,8 +3,6 @@
 
 #include "tap.h"
 
-/* -- Requests --------------------------------------------------------------- */
-
 /* Compare what was written with bytes in hexadecimal, in which blanks separate the fields, and forget it. */
 static void
 wrote(struct wire_out *o, const char *fields, const char *name)
@@ -66,8 +64,6 @@ TEST(creating)
 	    "776f726c64 00000006 616e796f6e65 00000003 00000002 00 ffffffff 00000002 2f62 00000003 ffffffff 01 ffffffff",
 	    "a transaction");
 }
-
-/* -- Replies ---------------------------------------------------------------- */
 
 /* A packet of these bytes. */
 static struct wire_in
