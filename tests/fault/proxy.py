@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
-from servers import message_end, words_of  # noqa: E402
+from servers import parse  # noqa: E402
 
 IDLE_CHECK = 0.02
 
@@ -33,7 +33,7 @@ class Cut(Exception):
 
 def kind_of(request):
     """What a request is about: the name of a command, of scripts that of the script."""
-    words = words_of(request)
+    words = parse(request)[0]
     name = words[0].decode("latin-1").lower() if words else ""
     return name if name != "eval" else next((script for word, script in SCRIPTS if word in words[1]), "script")
 
@@ -46,12 +46,12 @@ class Messages:
         self.data = b""
 
     async def next(self):
-        while (end := message_end(self.data, 0)) is None:
+        while (parsed := parse(self.data)) is None:
             more = await self.stream.read(65536)
             if not more:
                 raise Cut
             self.data += more
-        message, self.data = self.data[:end], self.data[end:]
+        message, self.data = self.data[:parsed[1]], self.data[parsed[1]:]
         return message
 
 

@@ -203,10 +203,10 @@ class Others(unittest.TestCase):
 
     def test_messages_are_cut_where_they_end(self):
         whole = b"*3\r\n$4\r\nEVAL\r\n*1\r\n:5\r\n$-1\r\n"
-        self.assertEqual(proxy.message_end(whole + b"+OK\r\n", 0), len(whole))
+        self.assertEqual(proxy.parse(whole + b"+OK\r\n")[1], len(whole))
         for size in range(len(whole)):
-            self.assertIsNone(proxy.message_end(whole[:size], 0))
-        self.assertEqual(proxy.message_end(b"-ERR no\r\n", 0), 9)
+            self.assertIsNone(proxy.parse(whole[:size]))
+        self.assertEqual(proxy.parse(b"-ERR no\r\n")[1], 9)
 
     def test_requests_are_known(self):
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/lua")

@@ -60,68 +60,32 @@ def read_all(conn):
         pass
 
 
-def silent(conn):
-    read_all(conn)
+def sends(data):
+    """A server that answers with these bytes, whatever comes, and then with nothing."""
+    def mode(conn):
+        conn.recv(65536)
+        conn.sendall(data)
+        read_all(conn)
+    return mode
 
 
-def close(conn):
-    pass
+def begins(data):
+    """The same, but that it closes the connection then."""
+    def mode(conn):
+        conn.recv(65536)
+        conn.sendall(data)
+    return mode
 
 
-def http(conn):
-    conn.recv(65536)
-    conn.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
-                 b"Content-Length: 12\r\nConnection: close\r\n\r\nBad Request\n")
-
-
-def random_bytes(conn):
-    conn.recv(65536)
-    conn.sendall(random.Random(20).randbytes(65536))
-    read_all(conn)
-
-
-def endless(conn):
-    conn.recv(65536)
-    conn.sendall(b"+")
-    while True:
-        conn.sendall(b"a" * 65536)
-
-
-def bulk(conn):
-    conn.recv(65536)
-    conn.sendall(b"$2147483647\r\n" + b"a" * 65536)
-    read_all(conn)
-
-
-def array(conn):
-    conn.recv(65536)
-    conn.sendall(b"*2147483647\r\n" + b":1\r\n" * 1000)
-    read_all(conn)
-
-
-def nested(conn):
-    conn.recv(65536)
-    conn.sendall(b"*1\r\n" * 200000)
-    read_all(conn)
-
-
-def truncated(conn):
-    conn.recv(65536)
-    conn.sendall(b"*4\r\n$7\r\ngran")
-
-
-def trickle(conn):
-    conn.recv(65536)
-    conn.sendall(b"+")
-    while True:
-        conn.sendall(b"a")
-        time.sleep(0.02)
-
-
-def lengths(conn):
-    conn.recv(65536)
-    conn.sendall(b"$-5\r\n*-7\r\n:99999999999999999999999999\r\n$x\r\n")
-    read_all(conn)
+def goes_on(data, pause):
+    """A server whose answer is a line that never ends: these bytes, over and over."""
+    def mode(conn):
+        conn.recv(65536)
+        conn.sendall(b"+")
+        while True:
+            conn.sendall(data)
+            time.sleep(pause)
+    return mode
 
 
 def yes(conn):
@@ -134,7 +98,7 @@ def answer_each(answer):
     def mode(conn):
         reader = Reader(conn)
         while True:
-            conn.sendall(answer(words_of(reader.message())))
+            conn.sendall(answer(reader.message()[1]))
     return mode
 
 
@@ -184,10 +148,19 @@ def rounds(words):
 
 
 MODES = {
-    "silent": silent, "close": close, "http": http, "random": random_bytes, "endless": endless,
-    "bulk": bulk, "array": array, "nested": nested, "truncated": truncated, "trickle": trickle,
-    "lengths": lengths, "yes": yes, "types": answer_each(typed),
-    "says": says, "moved": moved, "rounds": answer_each(rounds),
+    "silent": read_all,
+    "close": lambda conn: None,
+    "http": begins(b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 12\r\n"
+                   b"Connection: close\r\n\r\nBad Request\n"),
+    "random": sends(random.Random(20).randbytes(65536)),
+    "endless": goes_on(b"a" * 65536, 0),
+    "bulk": sends(b"$2147483647\r\n" + b"a" * 65536),
+    "array": sends(b"*2147483647\r\n" + b":1\r\n" * 1000),
+    "nested": sends(b"*1\r\n" * 200000),
+    "truncated": begins(b"*4\r\n$7\r\ngran"),
+    "trickle": goes_on(b"a", 0.02),
+    "lengths": sends(b"$-5\r\n*-7\r\n:99999999999999999999999999\r\n$x\r\n"),
+    "yes": yes, "types": answer_each(typed), "says": says, "moved": moved, "rounds": answer_each(rounds),
 }
 
 
@@ -213,53 +186,40 @@ class Closed(OSError):
     """The peer has gone."""
 
 
-def message_end(data, at):
-    """Where the RESP message that begins there ends, or None if it isn't complete."""
+def parse(data, at=0):
+    """The strings of the RESP message that begins there, in order, and where it ends; None if it isn't complete."""
     line = data.find(b"\r\n", at)
     if line < 0:
         return None
-    kind, end = data[at], line + 2
-    if kind == ord("$"):
-        size = int(data[at + 1:line])
-        end += size + 2 if size >= 0 else 0
-        return end if end <= len(data) else None
-    if kind == ord("*"):
-        for _ in range(int(data[at + 1:line])):
-            end = message_end(data, end)
-            if end is None:
-                return None
-    return end
-
-
-def words_of(message):
-    """The strings of a whole message, in order."""
-    words, at = [], 0
-    while at < len(message):
-        line = message.index(b"\r\n", at)
-        head, at = message[at:line], line + 2
-        if head[:1] == b"$" and head != b"$-1":
-            words.append(message[at:at + int(head[1:])])
-            at += int(head[1:]) + 2
-        elif head[:1] not in b"$*":
-            words.append(head)
-    return words
+    kind, size, end = data[at:at + 1], data[at + 1:line], line + 2
+    if kind == b"$" and size != b"-1":
+        end += int(size) + 2
+        return ([data[line + 2:end - 2]], end) if end <= len(data) else None
+    words = [] if kind in b"$*" else [data[at:line]]
+    for _ in range(int(size) if kind == b"*" else 0):
+        part = parse(data, end)
+        if part is None:
+            return None
+        words, end = words + part[0], part[1]
+    return words, end
 
 
 class Reader:
-    """Cuts a stream into whole RESP messages and keeps their bytes as they came."""
+    """Cuts a stream into whole RESP messages: their bytes as they came, and their strings."""
 
     def __init__(self, conn):
         self.conn = conn
         self.buffer = b""
 
     def message(self):
-        while (end := message_end(self.buffer, 0)) is None:
+        while (parsed := parse(self.buffer)) is None:
             more = self.conn.recv(65536)
             if not more:
                 raise Closed
             self.buffer += more
+        words, end = parsed
         message, self.buffer = self.buffer[:end], self.buffer[end:]
-        return message
+        return message, words
 
 
 class Peer:
@@ -359,8 +319,7 @@ class Proxy:
         """One request after the other, so that each reply's request is known."""
         requests, replies, deaf = Reader(client), Reader(server), False
         while True:
-            raw = requests.message()
-            strings = words_of(raw)
+            raw, strings = requests.message()
             name = strings[0].upper().decode("latin-1") if strings else ""
             call = self.count() if name in ("EVAL", "EVALSHA") else 0
             if call and self.rule("before", call) is not None:
@@ -375,7 +334,7 @@ class Proxy:
             time.sleep(float(self.rule("far", 0) or 0))
             server.sendall(raw)
             self.log(f"{name} {call}" if call else name)
-            reply = replies.message()
+            reply, _ = replies.message()
             time.sleep(float(self.rule("far", 0) or 0))
             if call and reply.startswith(b"-NOSCRIPT"):
                 self.uncount()
