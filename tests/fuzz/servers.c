@@ -285,9 +285,9 @@ servers_begin(const uint8_t *bytes, size_t length)
 	event_reset(BEGIN_US);
 	kernel_reset(&chance);
 	net_reset(&plan, &chance);
-	server_execute(reply);
+	server_tell(reply, NULL);
 	for (int i = 0; i < SERVERS; i++)
-		server_start(i, 0, 0);
+		server_start(i, 0, 0, false);
 	kernel_enter(0, &clock);
 }
 

@@ -131,14 +131,14 @@ connected(void *subject, unsigned int number)
 	kernel_wake(c->process);
 }
 
-/* The host of the server receives a reset. */
+/* The connection ends for the server, by a reset of the client's host or in order. */
 static void
-reset_there(void *subject, unsigned int number)
+end_there(void *subject, unsigned int reset)
 {
 	struct conn *c = subject;
 
 	if (c->state != NULL)
-		server_reset(c->state);
+		(reset ? server_reset : server_end)(c->state);
 }
 
 static void
@@ -151,7 +151,7 @@ deliver_back(void *subject, unsigned int number)
 		return;
 	if (c->closed) {
 		if (!c->was_reset && !kernel_is_killed(c->process))
-			event_at(arrival_there(c), reset_there, c, 0);
+			event_at(arrival_there(c), end_there, c, true);
 		c->was_reset = true;
 		return;
 	}
@@ -214,15 +214,6 @@ deliver_there(void *subject, unsigned int number)
 		used(c);
 		server_take(c->state, p->bytes, p->length);
 	}
-}
-
-static void
-end_there(void *subject, unsigned int number)
-{
-	struct conn *c = subject;
-
-	if (c->state != NULL)
-		server_end(c->state);
 }
 
 /* -- The process side ----------------------------------------------------------------- */
@@ -327,7 +318,7 @@ net_close(struct conn *c)
 	if (c->ended)
 		return;
 	c->was_reset = c->first != NULL;
-	event_at(arrival_there(c), c->was_reset ? reset_there : end_there, c, 0);
+	event_at(arrival_there(c), end_there, c, c->was_reset);
 }
 
 /* -- The server side ------------------------------------------------------------------ */
@@ -370,7 +361,7 @@ net_cut(int server)
 		if (c->lost)
 			server_reset(c->state);
 		else
-			event_at(c->there_us, end_there, c, 0);
+			event_at(c->there_us, end_there, c, false);
 	}
 }
 

@@ -50,15 +50,10 @@ static server_observer *watcher;
 static server_executed *executed;
 
 void
-server_watch(server_observer *observer)
-{
-	watcher = observer;
-}
-
-void
-server_execute(server_executed *callee)
+server_tell(server_executed *callee, server_observer *observer)
 {
 	executed = callee;
+	watcher = observer;
 }
 
 static void
@@ -76,24 +71,19 @@ forget_sessions(struct server *s)
 }
 
 void
-server_start(int number, int64_t offset_us, int drift)
+server_start(int number, int64_t offset_us, int drift, bool refuses)
 {
 	struct server *s = &server[number];
 
 	memset(s, 0, sizeof(*s));
 	s->offset_us = offset_us;
 	s->drift = drift;
+	s->refuses = refuses;
 	s->up = true;
 	forget_sessions(s);
 	set_clock(s);
 	s->store.started_us = s->store.now_us - UP_US;
 	(void)snprintf(s->store.run_id, sizeof(s->store.run_id), "%040u", (unsigned int)number % 1000 + 1);
-}
-
-void
-server_refuse(int number)
-{
-	server[number].refuses = true;
 }
 
 struct store *

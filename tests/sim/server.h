@@ -10,9 +10,8 @@
  */
 struct session; /* a connection, as the server sees it */
 
-/* Start a server with a clock that is off by offset_us and fast by drift/10000.  Its uptime is long. */
-void server_start(int server, int64_t offset_us, int drift);
-void server_refuse(int server);		/* it replies to BLPOP with an error */
+/* Start a server with a clock that is off by offset_us and fast by drift/10000.  It may refuse BLPOP.  Its uptime is long. */
+void server_start(int server, int64_t offset_us, int drift, bool refuses);
 struct store *server_store(int server); /* sets the clock of the store */
 bool server_is_up(int server);
 
@@ -44,11 +43,10 @@ void server_spoil(int server, const char *metadata);
 
 /* Called for each request that is replied to with its reply; NULL: no callback. */
 typedef void server_observer(int server, int client, int argc, const struct arg *, const struct value *);
-void server_watch(server_observer *);
 
 /* Called for each executed request with its reply; nil for a BLPOP that has to wait.  True: the callee has replied. */
 typedef bool server_executed(struct conn *, int server, int argc, const struct arg *, const struct value *);
-void server_execute(server_executed *);
+void server_tell(server_executed *, server_observer *);
 
 /* Run as a server on standard input and output, with the real clock, until the end of the input. */
 int server_serve(void);

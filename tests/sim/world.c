@@ -235,13 +235,9 @@ set_up(const struct plan *p, bool trace)
 	event_reset(BEGIN_US);
 	kernel_reset(&chance);
 	net_reset(&p->net, &chance);
-	server_watch(trace ? tell_request : NULL);
-	server_execute(judge);
-	for (int i = 0; i < p->servers; i++) {
-		server_start(i, p->server_offset_us[i], p->server_drift[i]);
-		if (p->refuses)
-			server_refuse(i);
-	}
+	server_tell(judge, trace ? tell_request : NULL);
+	for (int i = 0; i < p->servers; i++)
+		server_start(i, p->server_offset_us[i], p->server_drift[i], p->refuses);
 }
 
 static bool
