@@ -9,7 +9,6 @@ import threading
 import time
 
 import crowd
-import history
 import nodes
 import zookeeper
 
@@ -31,12 +30,29 @@ WAITER_ATTACKS = {"kill waiter": signal.SIGKILL, "stop waiter": signal.SIGSTOP, 
 WORLDS = {"redis": nodes.World, "zookeeper": zookeeper.World}
 
 
+class History:
+    """One file, one line an event, in the order in which things happened.
+
+    Each line is a time (CLOCK_BOOTTIME, microseconds), who, what, and words.  README.md lists them all.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self.fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def say(self, who, words):
+        os.write(self.fd, f"{crowd.now() * 1e6:.0f} {who} {words}\n".encode())
+
+    def close(self):
+        os.close(self.fd)
+
+
 class Arena:
     def __init__(self, scenario, folder, shift):
         self.scenario = scenario
         self.folder = folder
         self.rng = random.Random(f"arena {scenario.seed}")
-        self.history = history.History(f"{folder}/history")
+        self.history = History(f"{folder}/history")
         self.history.say("scenario", f"begins seed={scenario.seed} theme={scenario.theme} nodes={scenario.nodes} "
                          f"ttl={scenario.ttl:g} strict={int(scenario.strict)} slots={scenario.slots}")
         self.world = WORLDS[scenario.world](scenario, folder, shift, self.history, self.act_at)
@@ -113,23 +129,22 @@ class Arena:
         sent, targets = HOLDER_ATTACKS[event.what]
         self.crowd.hit(visit, sent, targets, event.seconds)
 
-    def break_network(self, event):
+    def change_network(self, event, change):
+        """It breaks with 1, and works again with -1."""
         links = [name + side for name in event.nodes for side in event.side]
+        if event.what in ("partition", "isolate holder"):
+            self.network.partition(links, change)
+        elif event.what == "delay":
+            self.network.slow(links, change * event.amount)
+        else:
+            self.network.spoil(links, event.what, max(change, 0) * event.amount)
+
+    def break_network(self, event):
         for name in event.nodes:
             self.nodes[name].trouble(1)
-        if event.what in ("partition", "isolate holder"):
-            self.network.partition(links, 1)
-        elif event.what == "delay":
-            self.network.slow(links, event.amount)
-        else:
-            self.network.spoil(links, event.what, event.amount)
+        self.change_network(event, 1)
         time.sleep(event.seconds)
-        if event.what in ("partition", "isolate holder"):
-            self.network.partition(links, -1)
-        elif event.what == "delay":
-            self.network.slow(links, -event.amount)
-        else:
-            self.network.spoil(links, event.what, 0)
+        self.change_network(event, -1)
         for name in event.nodes:
             self.nodes[name].trouble(-1)
 

@@ -88,89 +88,64 @@ class Story:
             at, who, what, *words = line.split()
             if who == "fault":
                 self.faults += 1
-            elif hasattr(self, "on_" + what):
-                getattr(self, "on_" + what)(number, int(at) / 1e6, who, words)
+            elif not self.note(int(at) / 1e6, who, what, words) and (who in self.visits or what in ("start", "in")):
+                self.note_visit(self.visits.setdefault(who, Visit(who)), number, int(at) / 1e6, what, words)
         self.inside = sorted((v for v in self.visits.values() if v.begun >= 0), key=lambda v: v.begun)
 
-    def visit(self, who):
-        return self.visits.setdefault(who, Visit(who))
-
-    # What the lines say, by their word.
-
-    def on_begins(self, _number, _at, _who, words):
-        self.terms = dict(word.split("=") for word in words)
-
-    def on_calm(self, _number, at, _who, _words):
-        self.calm = at
-
-    def on_ends(self, _number, at, _who, _words):
-        self.end = at
-
-    def on_start(self, _number, at, who, words):
-        v = self.visit(who)
-        v.start, v.way = at, words[0]
-        terms = dict(word.split("=") for word in words[1:])
-        v.ttl, v.wait = float(terms["ttl"]), float(terms["wait"])
-        v.shared = terms.get("shared") == "1"
-        v.nested, v.min_hold = terms.get("nested") == "1", float(terms.get("min_hold", 0))
-        v.replace = terms.get("replace") == "1"
-
-    def on_in(self, number, at, who, words):
-        v = self.visit(who)
-        v.begun, v.begun_at, v.fence = number, at, int(words[0])
-        v.slot = int(dict(word.split("=") for word in words[1:]).get("slot", 0))
-        v.lines.append((number, at))
-
-    def on_at(self, number, at, who, _words):
-        self.visit(who).lines.append((number, at))
-
-    def on_out(self, number, at, who, words):
-        v = self.visit(who)
-        v.code = int(words[0])
-        if v.way == "run":
-            v.lines.append((number, at))
-
-    def on_acquired(self, _number, _at, who, words):
-        self.visit(who).acquired = int(words[0])
-
-    def on_ended(self, number, at, who, _words):
-        self.visit(who).ended.append((number, at))
-
-    def on_abandons(self, _number, _at, who, _words):
-        self.visit(who).abandoned = True
-
-    def on_end(self, number, at, who, words):
-        v = self.visit(who)
-        v.end, v.end_line, v.status, v.outcome = at, number, int(words[0]), words[1]
-        values = dict(word.split("=") for word in words[2:])
-        v.waited = float(values.get("waited", 0))
-
-    def on_hit(self, _number, at, who, words):
-        self.visit(who).hits.append((at, words[0], words[1].split("+")))
-
-    def on_hung(self, _number, _at, who, _words):
-        self.visit(who).hung = True
-
-    def on_trouble(self, _number, at, who, _words):
-        self.trouble.setdefault(who, Span()).change(at, True)
-
-    def on_well(self, _number, at, who, _words):
-        self.trouble.setdefault(who, Span()).change(at, False)
-
-    def on_lost(self, _number, at, who, words):
-        self.lost.append((at, who, words[0]))
-        if "(clock" in words:
+    def note(self, at, who, what, words):
+        """A line about the scenario or about a node; false if it is none."""
+        if what == "begins":
+            self.terms = dict(word.split("=") for word in words)
+        elif what == "calm":
+            self.calm = at
+        elif what == "ends":
+            self.end = at
+        elif what in ("trouble", "well"):
+            self.trouble.setdefault(who, Span()).change(at, what == "trouble")
+        elif what == "lost":
+            self.lost.append((at, who, words[0]))
+            if "(clock" in words:
+                self.skewed = True
+                self.back += max(-float(words[2]), 0)
+        elif what == "jump":
             self.skewed = True
-            self.back += max(-float(words[2]), 0)
+        elif what == "left":
+            self.left.append((who, *words))
+        elif what == "late":
+            self.late = max(self.late, float(words[0]))
+        else:
+            return False
+        return True
 
-    def on_jump(self, _number, _at, _who, _words):
-        self.skewed = True
-
-    def on_left(self, _number, _at, who, words):
-        self.left.append((who, *words))
-
-    def on_late(self, _number, _at, _who, words):
-        self.late = max(self.late, float(words[0]))
+    def note_visit(self, v, number, at, what, words):
+        """A line about a visit."""
+        terms = dict(word.split("=") for word in words if "=" in word)
+        if what == "start":
+            v.start, v.way = at, words[0]
+            v.ttl, v.wait = float(terms["ttl"]), float(terms["wait"])
+            v.shared = terms.get("shared") == "1"
+            v.nested, v.min_hold = terms.get("nested") == "1", float(terms.get("min_hold", 0))
+            v.replace = terms.get("replace") == "1"
+        elif what == "in":
+            v.begun, v.begun_at, v.fence = number, at, int(words[0])
+            v.slot = int(terms.get("slot", 0))
+        elif what == "out":
+            v.code = int(words[0])
+        elif what == "acquired":
+            v.acquired = int(words[0])
+        elif what == "ended":
+            v.ended.append((number, at))
+        elif what == "abandons":
+            v.abandoned = True
+        elif what == "end":
+            v.end, v.end_line, v.status, v.outcome = at, number, int(words[0]), words[1]
+            v.waited = float(terms.get("waited", 0))
+        elif what == "hit":
+            v.hits.append((at, words[0], words[1].split("+")))
+        elif what == "hung":
+            v.hung = True
+        if what in ("in", "at") or what == "out" and v.way == "run":
+            v.lines.append((number, at))
 
     # What follows from it.
 

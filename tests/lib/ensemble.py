@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A private ensemble of three ZooKeeper servers on loopback, whose servers and network can be broken.
 
-    ensemble.py FOLDER [--tick MS] [--sync TICKS] [--connections N] [--tls CERTIFICATES]
-                      [--read-only]
+    ensemble.py FOLDER [--sync TICKS] [--connections N] [--tls CERTIFICATES] [--read-only]
 
 Servers hear each other and their clients through proxies (zkproxy.py).  Commands come line by line through the pipe
 FOLDER/ask, and each is answered by a line in FOLDER/reply, "ok ..." or "error ...":
@@ -265,7 +264,6 @@ class Control:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
-    parser.add_argument("--tick", type=int, default=500)
     parser.add_argument("--sync", type=int, default=10)
     parser.add_argument("--connections", type=int, default=0, help="maxClientCnxns")
     parser.add_argument("--read-only", action="store_true", help="servers without a majority serve reads")
@@ -276,12 +274,12 @@ def main():
     for name in ("ask", "reply"):
         os.mkfifo(f"{folder}/{name}")
     if os.path.exists(JAR) and shutil.which("java"):
-        ensemble = Ensemble(folder, options.tick, options.sync)
+        ensemble = Ensemble(folder, sync_ticks=options.sync)
         ensemble.connections, ensemble.certificates = options.connections, options.tls
         if options.read_only:
             ensemble.options.append("-Dreadonlymode.enabled=true")
     else:
-        ensemble = zkfake.Ensemble(zkproxy.Network(), options.tick)
+        ensemble = zkfake.Ensemble(zkproxy.Network())
     rules = zkproxy.Rules(f"{folder}/requests")
     ensemble.start()
     write_ports(f"{folder}/proxied", [ensemble.network.before(server.client, rules, n)
