@@ -56,10 +56,8 @@ value_of_arg(struct arg a)
 }
 
 struct value *
-run_size(struct store *s, int argc, const struct arg *a)
+run_size(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
-
 	return value_integer(e == NULL ? 0 : e->items);
 }
 
@@ -76,9 +74,8 @@ set_field(struct entry *e, struct arg name, struct arg value)
 }
 
 struct value *
-run_hset(struct store *s, int argc, const struct arg *a)
+run_hset(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	struct entry *e;
 	int before;
 
 	if (argc % 2 != 0)
@@ -99,15 +96,14 @@ field(const struct entry *e, struct arg name)
 }
 
 struct value *
-run_hget(struct store *s, int argc, const struct arg *a)
+run_hget(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	return field(store_find(s, a[1]), a[2]);
+	return field(e, a[2]);
 }
 
 struct value *
-run_hmget(struct store *s, int argc, const struct arg *a)
+run_hmget(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
 	struct value *v = value_list((size_t)argc - 2);
 
 	for (int i = 2; i < argc; i++)
@@ -116,9 +112,9 @@ run_hmget(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_hincrby(struct store *s, int argc, const struct arg *a)
+run_hincrby(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct item *old = entry_item(store_find(s, a[1]), a[2]);
+	const struct item *old = entry_item(e, a[2]);
 	const struct value *sum;
 	int64_t n = 0, by;
 
@@ -132,9 +128,8 @@ run_hincrby(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_hkeys(struct store *s, int argc, const struct arg *a)
+run_hkeys(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
 	struct value *v = value_list(e == NULL ? 0 : (size_t)e->items);
 
 	for (size_t i = 0; i < v->items; i++)
@@ -155,13 +150,13 @@ push(struct store *s, int argc, const struct arg *a, bool in_front)
 }
 
 struct value *
-run_rpush(struct store *s, int argc, const struct arg *a)
+run_rpush(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	return push(s, argc, a, false);
 }
 
 struct value *
-run_lpush(struct store *s, int argc, const struct arg *a)
+run_lpush(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	return push(s, argc, a, true);
 }
@@ -177,17 +172,14 @@ pop(struct store *s, struct arg key, struct entry *e)
 }
 
 struct value *
-run_lpop(struct store *s, int argc, const struct arg *a)
+run_lpop(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	struct entry *e = store_find(s, a[1]);
-
 	return e == NULL ? value_of(VALUE_NIL) : pop(s, a[1], e);
 }
 
 struct value *
-run_lindex(struct store *s, int argc, const struct arg *a)
+run_lindex(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
 	int64_t i;
 
 	if (e == NULL)
@@ -200,9 +192,8 @@ run_lindex(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_lrange(struct store *s, int argc, const struct arg *a)
+run_lrange(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
 	const int items = e == NULL ? 0 : e->items;
 	int64_t from, to;
 	struct value *v;
@@ -218,9 +209,8 @@ run_lrange(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_lset(struct store *s, int argc, const struct arg *a)
+run_lset(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	struct entry *e = store_find(s, a[1]);
 	int64_t i;
 
 	if (e == NULL)
@@ -237,9 +227,8 @@ run_lset(struct store *s, int argc, const struct arg *a)
 
 /* Only with indices that are not negative, except -1 for the end. */
 struct value *
-run_ltrim(struct store *s, int argc, const struct arg *a)
+run_ltrim(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	struct entry *e = store_find(s, a[1]);
 	int64_t from, to;
 
 	if (!arg_number(a[2], &from) || !arg_number(a[3], &to))
@@ -256,10 +245,9 @@ run_ltrim(struct store *s, int argc, const struct arg *a)
 
 /* The caller handles the timeout. */
 struct value *
-run_blpop(struct store *s, int argc, const struct arg *a)
+run_blpop(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	struct value *v;
-	struct entry *e;
 
 	for (int i = 1; i < argc - 1; i++) {
 		e = store_find(s, a[i]);

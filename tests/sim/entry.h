@@ -30,8 +30,8 @@ void entry_drop_if_empty(struct store *, struct arg key, const struct entry *);
 
 struct value *value_of_arg(struct arg);
 
-/* The commands on hashes, lists and sorted sets; run_size is HLEN, LLEN, ZCARD. */
-typedef struct value *command_run(struct store *, int argc, const struct arg *);
+/* The commands on hashes, lists and sorted sets, with the entry of their first key; run_size is HLEN, LLEN, ZCARD. */
+typedef struct value *command_run(struct store *, struct entry *, int argc, const struct arg *);
 command_run run_hset, run_hget, run_hmget, run_hincrby, run_hkeys, run_size;
 command_run run_rpush, run_lpush, run_lpop, run_lindex, run_lrange, run_lset, run_ltrim;
 command_run run_blpop;

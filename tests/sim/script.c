@@ -284,7 +284,7 @@ push_script(struct arg source)
 }
 
 struct value *
-run_eval(struct store *s, int argc, const struct arg *a)
+run_eval(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	struct value *v;
 	int64_t keys;

@@ -80,12 +80,11 @@ score_text(double score)
 }
 
 struct value *
-run_zadd(struct store *s, int argc, const struct arg *a)
+run_zadd(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	const int from = strcasecmp(a[2].bytes, "NX") == 0 ? 3 : 2;
 	int added = 0;
 	struct item *item;
-	struct entry *e;
 	double score;
 
 	if (argc == from || (argc - from) % 2 != 0)
@@ -109,9 +108,8 @@ run_zadd(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_zrem(struct store *s, int argc, const struct arg *a)
+run_zrem(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	struct entry *e = store_find(s, a[1]);
 	const struct item *item;
 	int removed = 0;
 
@@ -127,18 +125,17 @@ run_zrem(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_zscore(struct store *s, int argc, const struct arg *a)
+run_zscore(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct item *item = entry_item(store_find(s, a[1]), a[2]);
+	const struct item *item = entry_item(e, a[2]);
 
 	return item == NULL ? value_of(VALUE_NIL) : score_text(item->score);
 }
 
 /* ZCOUNT, and with `removing` ZREMRANGEBYSCORE */
 static struct value *
-by_score(struct store *s, const struct arg *a, bool removing)
+by_score(struct store *s, struct entry *e, const struct arg *a, bool removing)
 {
-	struct entry *e = store_find(s, a[1]);
 	struct range range;
 	int count = 0;
 
@@ -156,15 +153,15 @@ by_score(struct store *s, const struct arg *a, bool removing)
 }
 
 struct value *
-run_zcount(struct store *s, int argc, const struct arg *a)
+run_zcount(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	return by_score(s, a, false);
+	return by_score(s, e, a, false);
 }
 
 struct value *
-run_zremrangebyscore(struct store *s, int argc, const struct arg *a)
+run_zremrangebyscore(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	return by_score(s, a, true);
+	return by_score(s, e, a, true);
 }
 
 /* Append a member, with its score if `scores` is set. */
@@ -186,9 +183,8 @@ room_for(const struct entry *e)
 }
 
 struct value *
-run_zrangebyscore(struct store *s, int argc, const struct arg *a)
+run_zrangebyscore(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
 	struct value *v = room_for(e);
 	int64_t skip = 0, most = -1;
 	bool scores = false;
@@ -218,9 +214,8 @@ run_zrangebyscore(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_zrevrange(struct store *s, int argc, const struct arg *a)
+run_zrevrange(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
 	const int64_t items = e == NULL ? 0 : e->items;
 	struct value *v = room_for(e);
 	int64_t from, to;

@@ -187,9 +187,8 @@ store_empty(struct store *s)
 /* -- Commands on keys and strings ---------------------------------------------- */
 
 static struct value *
-run_set(struct store *s, int argc, const struct arg *a)
+run_set(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	struct entry *e;
 	int64_t px = -1;
 	bool absent_only = false;
 
@@ -203,7 +202,7 @@ run_set(struct store *s, int argc, const struct arg *a)
 		else if (px <= 0)
 			return value_error("ERR invalid expire time in 'set' command");
 	}
-	if (absent_only && store_find(s, a[1]) != NULL)
+	if (absent_only && e != NULL)
 		return value_of(VALUE_NIL);
 	(void)entry_drop(s, a[1]);
 	e = entry_make(s, a[1], TYPE_STRING);
@@ -214,15 +213,13 @@ run_set(struct store *s, int argc, const struct arg *a)
 }
 
 static struct value *
-run_get(struct store *s, int argc, const struct arg *a)
+run_get(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
-
 	return e == NULL ? value_of(VALUE_NIL) : value_text(VALUE_TEXT, e->string.bytes, e->string.length);
 }
 
 static struct value *
-run_del(struct store *s, int argc, const struct arg *a)
+run_del(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	int dropped = 0;
 
@@ -232,7 +229,7 @@ run_del(struct store *s, int argc, const struct arg *a)
 }
 
 static struct value *
-run_exists(struct store *s, int argc, const struct arg *a)
+run_exists(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	int found = 0;
 
@@ -242,19 +239,17 @@ run_exists(struct store *s, int argc, const struct arg *a)
 }
 
 static struct value *
-run_type(struct store *s, int argc, const struct arg *a)
+run_type(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	static const char *const names[] = { "string", "hash", "list", "zset" };
-	const struct entry *e = store_find(s, a[1]);
 	const char *name = e == NULL ? "none" : names[e->type];
 
 	return value_text(VALUE_STATUS, name, strlen(name));
 }
 
 static struct value *
-run_pexpire(struct store *s, int argc, const struct arg *a)
+run_pexpire(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	struct entry *e = store_find(s, a[1]);
 	int64_t ms;
 
 	if (!arg_number(a[2], &ms))
@@ -269,17 +264,15 @@ run_pexpire(struct store *s, int argc, const struct arg *a)
 }
 
 static struct value *
-run_pttl(struct store *s, int argc, const struct arg *a)
+run_pttl(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
-	const struct entry *e = store_find(s, a[1]);
-
 	if (e == NULL)
 		return value_integer(-2);
 	return value_integer(e->expires_ms < 0 ? -1 : e->expires_ms - s->now_us / 1000);
 }
 
 static struct value *
-run_time(struct store *s, int argc, const struct arg *a)
+run_time(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	struct value *v = value_list(2);
 
@@ -289,7 +282,7 @@ run_time(struct store *s, int argc, const struct arg *a)
 }
 
 static struct value *
-run_info(struct store *s, int argc, const struct arg *a)
+run_info(struct store *s, struct entry *e, int argc, const struct arg *a)
 {
 	char info[200];
 
@@ -358,7 +351,7 @@ dispatch(struct store *s, int argc, const struct arg *a, bool by_script)
 	const struct command *c = argc > 0
 	    ? bsearch(a[0].bytes, commands, sizeof(commands) / sizeof(commands[0]), sizeof(commands[0]), by_name)
 	    : NULL;
-	const struct entry *e;
+	struct entry *e;
 	char text[120];
 
 	if (c == NULL || (by_script && c->run == run_eval)) {
@@ -369,10 +362,10 @@ dispatch(struct store *s, int argc, const struct arg *a, bool by_script)
 		(void)snprintf(text, sizeof(text), "ERR wrong number of arguments for '%.60s' command", c->name);
 		return value_error(text);
 	}
-	e = c->type == ANY ? NULL : store_find(s, a[1]);
-	if (e != NULL && (int)e->type != c->type)
+	e = argc > 1 ? store_find(s, a[1]) : NULL;
+	if (c->type != ANY && e != NULL && (int)e->type != c->type)
 		return value_error("WRONGTYPE Operation against a key holding the wrong kind of value");
-	return c->run(s, argc, a);
+	return c->run(s, e, argc, a);
 }
 
 struct value *
