@@ -39,11 +39,16 @@
 		tap_add(&self);                                                \
 	}                                                                      \
 	static void test_##name(void)
-#define ok(condition, ...) tap_ok((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
-#define is_int(got, wanted, ...) tap_is_int((got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
-#define is_str(got, wanted, ...) tap_is_str((got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
-#define each(condition, ...) tap_each((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
-#define each_ok(...) tap_each_ok(__FILE__, __LINE__, __VA_ARGS__)
+/* The name comes last: its arguments may be what the condition changes. */
+#define ok(condition, ...) \
+	(tap_passed = (condition), tap_result(tap_passed, #condition, __FILE__, __LINE__, tap_name(__VA_ARGS__)))
+#define is_int(got, wanted, ...) \
+	(tap_got = (got), tap_wanted = (wanted), tap_is_int(#got, __FILE__, __LINE__, tap_name(__VA_ARGS__)))
+#define is_str(got, wanted, ...) \
+	(tap_text = (got), tap_due = (wanted), tap_is_str(#got, __FILE__, __LINE__, tap_name(__VA_ARGS__)))
+#define each(condition, ...) \
+	(tap_cases++, (condition) || tap_miss(#condition, __FILE__, __LINE__, tap_name(__VA_ARGS__)))
+#define each_ok(...) tap_each_ok(__FILE__, __LINE__, tap_name(__VA_ARGS__))
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
@@ -58,6 +63,9 @@ static struct tap_test {
 
 static int tap_count, tap_failures;
 static unsigned long tap_cases, tap_misses;
+static bool tap_passed;
+static int64_t tap_got, tap_wanted;
+static const char *tap_text, *tap_due;
 
 /* Text of any kind in one line, and without the mark of a TAP directive. */
 static inline void
@@ -71,98 +79,71 @@ tap_print(const char *text)
 	}
 }
 
-__attribute__((format(printf, 1, 0))) static inline void
-tap_vprint(const char *format, va_list args)
+__attribute__((format(printf, 1, 2))) static inline const char *
+tap_name(const char *format, ...)
 {
-	char text[1024];
+	static char name[1024];
+	va_list args;
 
-	(void)vsnprintf(text, sizeof(text), format, args);
-	tap_print(text);
+	va_start(args, format);
+	(void)vsnprintf(name, sizeof(name), format, args);
+	va_end(args);
+	return name;
 }
 
 /* The line of a test, and where a failure happened; what was found there may follow as notes. */
-__attribute__((format(printf, 5, 0))) static inline void
-tap_result(bool passed, const char *what, const char *file, int line, const char *name, va_list args)
+static inline bool
+tap_result(bool passed, const char *what, const char *file, int line, const char *name)
 {
 	printf("%sok %d - ", passed ? "" : "not ", ++tap_count);
-	tap_vprint(name, args);
+	tap_print(name);
 	if (!passed)
 		printf("\n# %s:%d: %s (failure %d)", file, line, what, ++tap_failures);
 	putchar('\n');
 	fflush(stdout);
-}
-
-__attribute__((format(printf, 5, 6))) static inline bool
-tap_ok(bool passed, const char *what, const char *file, int line, const char *name, ...)
-{
-	va_list args;
-
-	va_start(args, name);
-	tap_result(passed, what, file, line, name, args);
-	va_end(args);
 	return passed;
 }
 
-__attribute__((format(printf, 6, 7))) static inline bool
-tap_is_int(int64_t got, int64_t wanted, const char *what, const char *file, int line, const char *name, ...)
+static inline bool
+tap_is_int(const char *what, const char *file, int line, const char *name)
 {
-	va_list args;
-
-	va_start(args, name);
-	tap_result(got == wanted, what, file, line, name, args);
-	va_end(args);
-	if (got != wanted)
-		printf("# got %" PRId64 ", wanted %" PRId64 "\n", got, wanted);
-	return got == wanted;
+	if (tap_result(tap_got == tap_wanted, what, file, line, name))
+		return true;
+	printf("# got %" PRId64 ", wanted %" PRId64 "\n", tap_got, tap_wanted);
+	return false;
 }
 
-__attribute__((format(printf, 6, 7))) static inline bool
-tap_is_str(const char *got, const char *wanted, const char *what, const char *file, int line, const char *name, ...)
+static inline bool
+tap_is_str(const char *what, const char *file, int line, const char *name)
 {
-	const bool same = strcmp(got, wanted) == 0;
-	va_list args;
+	if (tap_result(strcmp(tap_text, tap_due) == 0, what, file, line, name))
+		return true;
+	printf("# got    '");
+	tap_print(tap_text);
+	printf("'\n# wanted '");
+	tap_print(tap_due);
+	printf("'\n");
+	return false;
+}
 
-	va_start(args, name);
-	tap_result(same, what, file, line, name, args);
-	va_end(args);
-	if (!same) {
-		printf("# got    '");
-		tap_print(got);
-		printf("'\n# wanted '");
-		tap_print(wanted);
-		printf("'\n");
+static inline bool
+tap_miss(const char *what, const char *file, int line, const char *name)
+{
+	if (++tap_misses <= TAP_TOLD) {
+		printf("# %s:%d: %s: ", file, line, what);
+		tap_print(name);
+		putchar('\n');
 	}
-	return same;
+	return false;
 }
 
-__attribute__((format(printf, 5, 6))) static inline bool
-tap_each(bool passed, const char *what, const char *file, int line, const char *name, ...)
+static inline bool
+tap_each_ok(const char *file, int line, const char *name)
 {
-	va_list args;
-
-	tap_cases++;
-	if (passed || ++tap_misses > TAP_TOLD)
-		return passed;
-	printf("# %s:%d: %s: ", file, line, what);
-	va_start(args, name);
-	tap_vprint(name, args);
-	va_end(args);
-	putchar('\n');
-	return passed;
-}
-
-__attribute__((format(printf, 3, 4))) static inline bool
-tap_each_ok(const char *file, int line, const char *name, ...)
-{
-	const bool passed = tap_misses == 0 && tap_cases > 0;
-	va_list args;
-
-	va_start(args, name);
-	tap_result(passed, "each", file, line, name, args);
-	va_end(args);
+	tap_passed = tap_result(tap_misses == 0 && tap_cases > 0, "each", file, line, name);
 	printf("# %lu of %lu cases failed\n", tap_misses, tap_cases);
 	tap_cases = tap_misses = 0;
-	return passed;
+	return tap_passed;
 }
 
 static inline void
