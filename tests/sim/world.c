@@ -96,45 +96,39 @@ tell_request(int server, int client, int argc, const struct arg *argv, const str
 
 /* -- Faults ------------------------------------------------------------------------------------ */
 
+/* The server of this fault is started again: with its data, without, or with the data as it was saved. */
 static void
-come_back(void *subject, unsigned int server)
+come_back(void *subject, unsigned int number)
 {
-	const bool *empty = subject;
+	const enum fault_kind kind = plan->fault[number].kind;
+	const int server = plan->fault[number].server;
 
-	server_return((int)server, *empty);
-	if (*empty)
-		judge_data_lost((int)server);
-	world_say("     node %u is there again%s", server, *empty ? ", empty" : "");
-}
-
-/* The server restarts with the data as it was saved. */
-static void
-come_back_old(void *subject, unsigned int server)
-{
-	server_restore((int)server);
-	server_return((int)server, false);
-	judge_data_lost((int)server);
-	world_say("     node %u is there again, as it was before", server);
+	if (kind == FAULT_STALE)
+		server_restore(server);
+	server_return(server, kind == FAULT_LOSE);
+	if (kind != FAULT_RESTART)
+		judge_data_lost(server);
+	world_say("     node %d is there again%s", server,
+	    kind == FAULT_LOSE	      ? ", empty"
+		: kind == FAULT_STALE ? ", as it was before"
+				      : "");
 }
 
 static void
-fall_back(void *subject, unsigned int server)
+go_down(unsigned int number, int64_t length_us)
 {
-	if (!server_is_up((int)server))
+	const int server = plan->fault[number].server;
+
+	if (!server_is_up(server))
 		return;
-	server_stop((int)server);
-	event_at(event_now() + 1 * MS, come_back_old, subject, server);
+	server_stop(server);
+	event_at(event_now() + length_us, come_back, NULL, number);
 }
 
 static void
-restart(const struct fault *f, bool loses_data)
+fall_back(void *subject, unsigned int number)
 {
-	static bool yes = true, no = false;
-
-	if (!server_is_up(f->server))
-		return;
-	server_stop(f->server);
-	event_at(event_now() + f->length_us, come_back, loses_data ? &yes : &no, (unsigned int)f->server);
+	go_down(number, 1 * MS);
 }
 
 static void
@@ -177,12 +171,12 @@ strike(void *subject, unsigned int number)
 		break;
 	case FAULT_RESTART:
 	case FAULT_LOSE:
-		restart(f, f->kind == FAULT_LOSE);
+		go_down(number, f->length_us);
 		break;
 	case FAULT_STALE:
 		server_save(f->server);
 		judge_save_handoff(f->server);
-		event_at(until, fall_back, NULL, (unsigned int)f->server);
+		event_at(until, fall_back, NULL, number);
 		break;
 	case FAULT_SPOIL:
 		for (int i = 0; i <= plan->slots; i++)

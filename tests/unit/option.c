@@ -21,11 +21,6 @@ number_of(const struct option_spec *spec)
 	const char *at = (const char *)&o + spec->offset;
 
 	switch (spec->kind) {
-	case OPTION_FLAG:
-	case OPTION_ON_LOST:
-	case OPTION_SHELL:
-	case OPTION_ALL:
-		return *at != 0;
 	case OPTION_DURATION:
 	case OPTION_WAIT:
 	case OPTION_GUARD:
@@ -38,11 +33,9 @@ number_of(const struct option_spec *spec)
 	case OPTION_PID:
 	case OPTION_SIGNAL:
 		return *(const int *)(const void *)at;
-	case OPTION_TEXT:
-	case OPTION_NODE:
-		break;
+	default:
+		return *at != 0;
 	}
-	return -1;
 }
 
 /* Of each option some values, and the numbers that they mean; "" is none. */
