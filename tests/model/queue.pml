@@ -62,7 +62,6 @@
 #define INSIDE 6
 #define DONE 7
 #define STUCK 8 /* the repeated request gets the same reply */
-#define LEAVE_LATE 9
 
 #ifdef FREE
 byte key[N];
@@ -421,12 +420,7 @@ end:	do
 		phase[c] == ASK && GRANTED ->
 		EACH(FORGET_AT);
 		phase[c] = LEAVE;
-		tidy(token[c]);
-#ifdef RELEASE_FIRST
-		phase[c] = INSIDE;
-		exclusion = INSIDERS < 2;
-		assert(exclusion)
-#endif
+		tidy(token[c])
 	   }
 	:: d_step {
 		phase[c] == ASK && !GRANTED && REFUSED ->
@@ -499,15 +493,6 @@ end:	do
 		token[c] = 0;
 		tidy(t);
 		t = 0;
-#ifdef RELEASE_FIRST
-		phase[c] = LEAVE_LATE
-	   }
-	:: d_step {
-		phase[c] == LEAVE_LATE ->
-		EACH(UNNOTE);
-		give_up_place();
-		handoff[c] = 0;
-#endif
 		phase[c] = DONE
 	   }
 	:: d_step { /* the client dies, and its connections close */
