@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The system calls of the simulated processes. */
+/* The system calls of the simulated processes.  Those that the program itself makes, too, are the real ones then. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -23,8 +23,6 @@ WRAPPED(int, ppoll, (struct pollfd * fds, nfds_t count, const struct timespec *t
 	int64_t until, alarm;
 	int ready;
 
-	if (kernel_thread == NULL)
-		return __real_ppoll(fds, count, timeout, mask);
 	kernel_count_call();
 	until = timeout == NULL ? NEVER : kernel_time() + length;
 	for (;;) {
@@ -40,8 +38,6 @@ WRAPPED(int, poll, (struct pollfd * fds, nfds_t count, int timeout_ms))
 {
 	const struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 
-	if (kernel_thread == NULL)
-		return __real_poll(fds, count, timeout_ms);
 	return __wrap_ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
 }
 
@@ -68,8 +64,6 @@ WRAPPED(ssize_t, getrandom, (void *bytes, size_t length, unsigned int flags))
 {
 	unsigned char *at = bytes;
 
-	if (kernel_thread == NULL)
-		return __real_getrandom(bytes, length, flags);
 	for (size_t i = 0; i < length; i++)
 		at[i] = (unsigned char)chance_next(kernel_chance);
 	return (ssize_t)length;
@@ -77,29 +71,21 @@ WRAPPED(ssize_t, getrandom, (void *bytes, size_t length, unsigned int flags))
 
 WRAPPED(int, timerfd_create, (int id, int flags))
 {
-	return kernel_thread == NULL ? __real_timerfd_create(id, flags)
-				     : kernel_open(FILE_ALARM, kernel_thread->process);
+	return kernel_open(FILE_ALARM, kernel_thread->process);
 }
 
 WRAPPED(int, timerfd_settime, (int fd, int flags, const struct itimerspec *when, struct itimerspec *old))
 {
-	struct file *f = kernel_file_of(fd);
-	int64_t at;
+	const int64_t at = when->it_value.tv_sec * 1000000 + (when->it_value.tv_nsec + 999) / 1000;
 
-	if (f == NULL)
-		return __real_timerfd_settime(fd, flags, when, old);
-	at = when->it_value.tv_sec * 1000000 + (when->it_value.tv_nsec + 999) / 1000;
-	f->alarm_at_us = at == 0 ? NEVER : at;
+	kernel_file_of(fd)->alarm_at_us = at == 0 ? NEVER : at;
 	return 0;
 }
 
 WRAPPED(int, eventfd, (unsigned int count, int flags))
 {
-	int fd;
+	const int fd = kernel_open(FILE_EVENT, kernel_thread->process);
 
-	if (kernel_thread == NULL)
-		return __real_eventfd(count, flags);
-	fd = kernel_open(FILE_EVENT, kernel_thread->process);
 	if (fd >= 0)
 		kernel_file_of(fd)->counter = count;
 	return fd;
@@ -109,23 +95,19 @@ WRAPPED(int, eventfd, (unsigned int count, int flags))
 
 WRAPPED(int, socket, (int family, int type, int protocol))
 {
-	return kernel_thread == NULL ? __real_socket(family, type, protocol)
-				     : kernel_open(FILE_SOCKET, kernel_thread->process);
+	return kernel_open(FILE_SOCKET, kernel_thread->process);
 }
 
 WRAPPED(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t length))
 {
-	return kernel_file_of(fd) == NULL ? __real_setsockopt(fd, level, option, value, length) : 0;
+	return 0;
 }
 
 WRAPPED(int, getsockopt, (int fd, int level, int option, void *value, socklen_t *length))
 {
 	const struct file *f = kernel_file_of(fd);
-	int error;
+	const int error = kernel_process[f->process].killed ? ECONNREFUSED : net_error(f->conn);
 
-	if (f == NULL)
-		return __real_getsockopt(fd, level, option, value, length);
-	error = kernel_process[f->process].killed ? ECONNREFUSED : net_error(f->conn);
 	memcpy(value, &error, sizeof(error));
 	return 0;
 }
@@ -134,8 +116,6 @@ WRAPPED(int, connect, (int fd, const struct sockaddr *address, socklen_t length)
 {
 	struct file *f = kernel_file_of(fd);
 
-	if (f == NULL)
-		return __real_connect(fd, address, length);
 	if (kernel_process[f->process].killed) {
 		errno = ECONNREFUSED;
 		return -1;
@@ -198,11 +178,8 @@ WRAPPED(int, close, (int fd))
 
 WRAPPED(int, pthread_create, (pthread_t * id, const pthread_attr_t *attributes, void *(*work)(void *), void *argument))
 {
-	struct thread *t;
+	const struct thread *t = kernel_new_thread(kernel_thread->process, work, argument);
 
-	if (kernel_thread == NULL)
-		return __real_pthread_create(id, attributes, work, argument);
-	t = kernel_new_thread(kernel_thread->process, work, argument);
 	if (t == NULL)
 		return EAGAIN;
 	*id = (pthread_t)(t - kernel_process[kernel_thread->process].thread);
@@ -211,11 +188,8 @@ WRAPPED(int, pthread_create, (pthread_t * id, const pthread_attr_t *attributes, 
 
 WRAPPED(int, pthread_join, (pthread_t id, void **result))
 {
-	struct thread *t;
+	struct thread *t = &kernel_process[kernel_thread->process].thread[id];
 
-	if (kernel_thread == NULL)
-		return __real_pthread_join(id, result);
-	t = &kernel_process[kernel_thread->process].thread[id];
 	while (!t->done) {
 		/* The thread was asked to stop: check after each interval whether it has. */
 		kernel_wait(NULL, 0, kernel_process[kernel_thread->process].killed ? NEVER : kernel_time() + 50);

@@ -184,8 +184,6 @@ judge_enters(int client, const struct lease *lease)
 	struct judge_lock *const lock = &judge.lock[lease->slot];
 	const int64_t before = judge.shared[client] ? lock->writers_fence : lock->fence;
 
-	if (kernel_is_killed(client))
-		return;
 	judge_counts.entries++;
 	world_say("client %d: IS INSIDE, fence %" PRId64 ", for %.3f ms", client, lease->fence,
 	    (double)(lease->valid_until_us - kernel_time_of(client, event_now())) / 1000);

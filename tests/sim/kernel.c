@@ -126,8 +126,6 @@ kernel_instant(int number, int64_t time_us)
 	const struct clock_plan *c = &kernel_process[number].clock;
 	int64_t now;
 
-	if (time_us == NEVER)
-		return NEVER;
 	now = (time_us - c->offset_us) * 10000 / (10000 + c->drift) - 2;
 	while (kernel_time_of(number, now) < time_us)
 		now++;
@@ -203,10 +201,8 @@ kernel_wake(int number)
 void
 kernel_count_call(void)
 {
-	struct process *p = kernel_thread != NULL ? &kernel_process[kernel_thread->process] : NULL;
+	struct process *p = &kernel_process[kernel_thread->process];
 
-	if (p == NULL)
-		return;
 	if (p->calls_at_us != event_now())
 		p->calls = 0;
 	p->calls_at_us = event_now();

@@ -231,10 +231,6 @@ script_mutate(const char *from, const char *to)
 {
 	mutant_from = from;
 	mutant_to = to;
-	while (scripts > 0) {
-		luaL_unref(lua, LUA_REGISTRYINDEX, script[--scripts].compiled);
-		free((void *)(uintptr_t)script[scripts].source.bytes);
-	}
 }
 
 /* The source of a script after the mutation. */

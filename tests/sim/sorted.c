@@ -73,8 +73,6 @@ score_text(double score)
 {
 	char digits[40];
 
-	if (isinf(score))
-		return value_text(VALUE_TEXT, score > 0 ? "inf" : "-inf", score > 0 ? 3 : 4);
 	(void)snprintf(digits, sizeof(digits), floor(score) == score && fabs(score) < 1e15 ? "%.0f" : "%.17g", score);
 	return value_text(VALUE_TEXT, digits, strlen(digits));
 }

@@ -91,7 +91,7 @@ struct entry *store_find_text(struct store *, const char *key);
 /* Free the memory that scripts have left. */
 void script_tidy(void);
 
-/* From now on replace `from` by `to` in the source of the scripts. */
+/* Replace `from` by `to` in the source of the scripts, before the first one runs. */
 void script_mutate(const char *from, const char *to);
 
 #endif
