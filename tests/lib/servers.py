@@ -375,30 +375,22 @@ def write_port(path, listener):
 
 def listen(folder, word):
     """A listening socket and what serves it; what serves is None where nothing shall."""
-    transport, slash, name = word.rpartition("/") if word.startswith("tcp/") else ("", "", word)
-    if transport == "tcp":
-        name, _, port = name.partition("=")
+    name, _, value = word.removeprefix("tcp/").partition("=")
+    if word.startswith("tcp/"):
         listener = socket.socket(socket.AF_INET)
         listener.bind(("127.0.0.1", 0))
         write_port(os.path.join(folder, name + ".port"), listener)
-        if name == "refused":
-            return listener, None
-        if name == "unanswered":
-            return fill_backlog(listener), None
-        if name == "late":
-            listener.listen(64)
-            return listener, late(int(port))
     else:
-        name, _, upstream = word.partition("=")
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(os.path.join(folder, name + ".sock"))
-        if name == "unanswered":
-            return fill_backlog(listener), None
-        if name == "proxy":
-            listener.listen(64)
-            return listener, Proxy(folder, upstream)
+    if name == "refused":
+        return listener, None
+    if name == "unanswered":
+        return fill_backlog(listener), None
     listener.listen(64)
-    return listener, MODES[name]
+    if name == "late":
+        return listener, late(int(value))
+    return listener, Proxy(folder, value) if name == "proxy" else MODES[name]
 
 
 waiting = []

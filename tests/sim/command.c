@@ -31,7 +31,7 @@ command_dies(struct client *c, const char *why)
 	if (!c->command)
 		return;
 	c->command = false;
-	judge_leaves(c->number);
+	world_say("client %d: is outside", c->number);
 	world_say("client %d: the command ends (%s)", c->number, why);
 	if (!c->by_token)
 		kernel_signal(c->number);

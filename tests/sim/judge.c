@@ -205,17 +205,8 @@ judge_enters(int client, const struct lease *lease)
 }
 
 void
-judge_leaves(int client)
-{
-	if (!kernel_is_killed(client))
-		world_say("client %d: is outside", client);
-}
-
-void
 judge_may_stay(int client, const char *token, int64_t before_us, int64_t until_us)
 {
-	if (kernel_is_killed(client))
-		return;
 	if (before_us <= kernel_time_of(client, event_now()) && until_us > before_us)
 		judge_breach("validity ends", "client %d renewed a lease whose validity had ended", client);
 	check_validity(client, token, until_us);

@@ -24,7 +24,6 @@ void judge_breach(const char *rule, const char *format, ...) __attribute__((form
 void judge_asks(int client, const struct turn *);
 void judge_asked(int client, const struct turn *, enum status, int slot, const char *why);
 void judge_enters(int client, const struct lease *);
-void judge_leaves(int client);
 
 /* The validity of its hold has changed, by its own clock. */
 void judge_may_stay(int client, const char *token, int64_t before_us, int64_t until_us);

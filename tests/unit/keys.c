@@ -3,12 +3,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#ifdef HAVE_SYS_PRCTL_H
-#include <sys/prctl.h>
-#endif
 
 #include "tap.h"
 
@@ -265,9 +263,7 @@ start_server(int try)
 		program = "redis-server";
 	(void)snprintf(bus, sizeof(bus), "127.%d.%d.%d", 1 + (int)(getppid() >> 8 & 0x7f), 1 + (int)(getppid() & 0x7f),
 	    1 + try);
-#ifdef HAVE_SYS_PRCTL_H
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
 	null = open("/dev/null", O_RDWR);
 	(void)dup2(null, 0);
 	(void)dup2(null, 1);
