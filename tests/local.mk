@@ -69,7 +69,6 @@ sim_world = \
 	tests/sim/plan.h \
 	tests/sim/process.h \
 	tests/sim/resp.c \
-	tests/sim/resp.h \
 	tests/sim/script.c \
 	tests/sim/server.c \
 	tests/sim/server.h \

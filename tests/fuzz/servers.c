@@ -12,7 +12,6 @@
 #include "../sim/event.h"
 #include "../sim/judge.h"
 #include "../sim/process.h"
-#include "../sim/resp.h"
 #include "../sim/server.h"
 #include "../sim/wrap.h"
 #include "redis/command.h"

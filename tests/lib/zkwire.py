@@ -135,9 +135,6 @@ class Client:
                     if error.code != NODE_EXISTS:
                         raise
 
-    def set(self, path, data, version=-1):
-        self.ask("setData", pack_text(path), pack_text(data), struct.pack(">i", version))
-
     def delete(self, path, version=-1):
         self.ask("delete", pack_text(path), struct.pack(">i", version))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "resp.h"
+#include "server.h"
 
 #include <inttypes.h>
 #include <stdio.h>

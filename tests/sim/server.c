@@ -12,7 +12,6 @@
 #include "entry.h"
 #include "event.h"
 #include "plan.h"
-#include "resp.h"
 
 #define DAY_ONE_US INT64_C(1700000000000000)
 #define UP_US INT64_C(86400000000)

@@ -15,6 +15,17 @@ void server_start(int server, int64_t offset_us, int drift, bool refuses);
 struct store *server_store(int server); /* sets the clock of the store */
 bool server_is_up(int server);
 
+/* -- The wire format ---------------------------------------------------------------- */
+
+/*
+ * Parse one request in place: each argument is terminated by a NUL.  Returns the bytes used; 0: incomplete; -1: not a
+ * request.
+ */
+long resp_read(char *bytes, size_t length, struct arg *, int *argc);
+
+/* Write a reply.  Returns its length.  The buffer must be large enough. */
+size_t resp_write(const struct value *, char *bytes, size_t size);
+
 /* -- For the network --------------------------------------------------------------- */
 
 struct session *server_accept(int server, struct conn *);
