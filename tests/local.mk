@@ -12,7 +12,6 @@ unit_tests = \
 	tests/unit/child \
 	tests/unit/clock \
 	tests/unit/commands \
-	tests/unit/config \
 	tests/unit/connect \
 	tests/unit/death_pipe \
 	tests/unit/doctor \

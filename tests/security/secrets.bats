@@ -210,7 +210,7 @@ time.sleep(60)"
     echo "node redis://me@$(node a)" >config
     try status --config config "$key"
     [[ $stderr != *world-readable* ]] || fail "expected no warning"
-    # Which modes and groups are a reason to warn is in tests/unit/config.c.
+    # Which modes and groups are a reason to warn is in tests/unit/option.c.
     echo "node $(node a)" >config
     chmod 646 config
     gives 1 status --config config "$key"
