@@ -303,6 +303,7 @@ TEST(breaks)
 	is_str(r.broken.token, "c", "the last break that a node knows of");
 }
 
+#define A_HASH .state = LOCK_OTHER_CLIENT, .type = "hash", .other_type = true
 #define DAYS INT64_C(86400000) /* of many of them the time is shown with its date */
 
 static const struct {
@@ -324,19 +325,9 @@ static const struct {
 	    "shared by 1 reader, the first was u@h, 5ms of the lease left, and a writer waits" },
 	{ { .state = LOCK_SHARED, .owner = "u@h", .left_ms = 5, .held_ms = -1, .holds = 2 },
 	    "shared by 2 readers, the first was u@h, 5ms of the lease left" },
-	{ { .state = LOCK_OTHER_CLIENT,
-	      .type = "hash",
-	      .other_type = true,
-	      .client = "a hash",
-	      .left_ms = -1,
-	      .held_ms = -1 },
+	{ { A_HASH, .client = "a hash", .left_ms = -1, .held_ms = -1 },
 	    "held by a foreign lock type (a hash), without expiry" },
-	{ { .state = LOCK_OTHER_CLIENT,
-	      .type = "hash",
-	      .other_type = true,
-	      .client = "Redisson",
-	      .left_ms = 5,
-	      .held_ms = -1 },
+	{ { A_HASH, .client = "Redisson", .left_ms = 5, .held_ms = -1 },
 	    "held by Redisson (a foreign lock type), 5ms of its lease left" },
 	{ { .state = LOCK_OTHER_CLIENT, .type = "string", .client = "Bull", .left_ms = 5, .held_ms = -1 },
 	    "held by a client that is not dlock (Bull by its appearance), 5ms of its lease left" },
