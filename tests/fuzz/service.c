@@ -38,8 +38,6 @@ static struct {
 	struct backend *backend;
 } game;
 
-/* -- Checks ----------------------------------------------------------------- */
-
 /* Is it UTF-8 that can be printed, as text_utf8() has it, which a unit test compares with all of Unicode? */
 static bool
 is_harmless(const char *text)
@@ -156,8 +154,6 @@ check_view(const struct record *v)
 	must((v->state == LOCK_UNKNOWN) == (replied < v->nodes / 2 + 1), "%s by %d replies", record_state(v->state),
 	    replied);
 }
-
-/* -- Operations ------------------------------------------------------------- */
 
 /* Acquire a lock or a slot; it may enter again by the last lock that it left. */
 static bool

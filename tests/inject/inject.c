@@ -135,8 +135,7 @@ begin(void)
 		return fails(#name) ? (failure) : real arguments; \
 	}
 
-/* -- Memory: by libc's own names, since dlsym() itself may want some -------- */
-
+/* By libc's own names, since dlsym() itself may want some memory. */
 void *
 malloc(size_t size)
 {
@@ -172,8 +171,6 @@ getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, st
 	suspended = false;
 	return code;
 }
-
-/* -- Processes and threads -------------------------------------------------- */
 
 WRAP(int, setpgid, -1, (pid_t pid, pid_t group), (pid, group))
 WRAP(int, execvp, -1, (const char *file, char *const *argv), (file, argv))
@@ -232,8 +229,6 @@ __asm__(".text\n.globl vfork\n.type vfork, @function\n"
 	"1:\tmov w0, #-1\n\tret\n.size vfork, .-vfork\n");
 #endif
 
-/* -- Descriptors ------------------------------------------------------------ */
-
 #define OPEN(name)                                                  \
 	int name(const char *path, int flags, ...)                  \
 	{                                                           \
@@ -278,8 +273,6 @@ WRAP(int, timer_settime, -1, (timer_t timer, int flags, const struct itimerspec 
     (timer, flags, to, from))
 WRAP(int, signalfd, -1, (int fd, const sigset_t *set, int flags), (fd, set, flags))
 
-/* -- Sockets ---------------------------------------------------------------- */
-
 WRAP(int, socket, -1, (int domain, int type, int protocol), (domain, type, protocol))
 WRAP(int, connect, -1, (int fd, const struct sockaddr *to, socklen_t length), (fd, to, length))
 WRAP(int, getsockopt, -1, (int fd, int level, int option, void *value, socklen_t *length),
@@ -287,9 +280,7 @@ WRAP(int, getsockopt, -1, (int fd, int level, int option, void *value, socklen_t
 WRAP(int, setsockopt, -1, (int fd, int level, int option, const void *value, socklen_t length),
     (fd, level, option, value, length))
 
-/* -- What may block, and move less than it was asked to --------------------- */
-
-/* Words of eight bytes are an eventfd's or a timer's, which take and give them whole, and whenever dlock asks. */
+/* What may block, and move less than it was asked to.  Words of eight bytes are an eventfd's or a timer's, which take and give them whole, and whenever dlock asks. */
 #define MOVE(name, parameters, whole, part)                    \
 	ssize_t name parameters                                \
 	{                                                      \
@@ -324,8 +315,6 @@ CHECKED(ssize_t, recv, (int fd, void *bytes, size_t n, size_t size, int flags), 
 CHECKED(int, poll, (struct pollfd * fds, nfds_t n, int ms, size_t size), (fds, n, ms))
 CHECKED(int, ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *left, const sigset_t *mask, size_t size),
     (fds, n, left, mask))
-
-/* -- The kernel refuses ----------------------------------------------------- */
 
 WRAP(ssize_t, getrandom, -1, (void *bytes, size_t n, unsigned int flags), (bytes, n, flags))
 WRAP(int, gethostname, -1, (char *name, size_t size), (name, size))

@@ -15,8 +15,6 @@
 
 #define DAY_ONE_US INT64_C(1700000000000000) /* the time of day at simulated time 0 */
 
-/* -- Waiting ------------------------------------------------------------------- */
-
 WRAPPED(int, ppoll, (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask))
 {
 	const int64_t length = timeout == NULL ? 0 : timeout->tv_sec * 1000000 + (timeout->tv_nsec + 999) / 1000;
@@ -40,8 +38,6 @@ WRAPPED(int, poll, (struct pollfd * fds, nfds_t count, int timeout_ms))
 
 	return __wrap_ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
 }
-
-/* -- Clocks and random numbers, as system calls ---------------------------------- */
 
 WRAPPED(int, clock_gettime, (clockid_t id, struct timespec *t))
 {
@@ -90,8 +86,6 @@ WRAPPED(int, eventfd, (unsigned int count, int flags))
 		kernel_file_of(fd)->counter = count;
 	return fd;
 }
-
-/* -- Sockets, as system calls ---------------------------------------------------- */
 
 WRAPPED(int, socket, (int family, int type, int protocol))
 {
@@ -173,8 +167,6 @@ WRAPPED(int, close, (int fd))
 	f->kind = FILE_NONE;
 	return 0;
 }
-
-/* -- Threads, as system calls ---------------------------------------------------- */
 
 WRAPPED(int, pthread_create, (pthread_t * id, const pthread_attr_t *attributes, void *(*work)(void *), void *argument))
 {

@@ -224,8 +224,6 @@ set_global(const char *name, const struct arg *a, int count)
 	lua_setglobal(lua, name);
 }
 
-/* -- Mutants ------------------------------------------------------------------- */
-
 void
 script_mutate(const char *from, const char *to)
 {
@@ -250,8 +248,6 @@ changed(struct arg source)
 	memcpy(text + front + to, at + from, source.length - front - from + 1);
 	return (struct arg){ text, source.length - from + to };
 }
-
-/* -- EVAL ---------------------------------------------------------------------- */
 
 /* Push the compiled script.  False: the error is on the stack instead. */
 static bool

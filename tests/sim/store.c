@@ -10,8 +10,6 @@
 #include "arena.h"
 #include "entry.h"
 
-/* -- Values ----------------------------------------------------------------- */
-
 struct value *
 value_of(enum value_kind kind)
 {
@@ -71,8 +69,6 @@ value_list(size_t items)
 	return v;
 }
 
-/* -- Arguments --------------------------------------------------------------- */
-
 bool
 arg_same(struct arg a, struct arg b)
 {
@@ -98,8 +94,6 @@ arg_number(struct arg a, int64_t *n)
 	*n = strtoll(a.bytes, &end, 10);
 	return true;
 }
-
-/* -- Keys ------------------------------------------------------------------- */
 
 static void
 forget(struct store *s, int i)
@@ -183,8 +177,6 @@ store_empty(struct store *s)
 {
 	s->keys = 0;
 }
-
-/* -- Commands on keys and strings ---------------------------------------------- */
 
 static struct value *
 run_set(struct store *s, struct entry *e, int argc, const struct arg *a)
@@ -290,8 +282,6 @@ run_info(struct store *s, struct entry *e, int argc, const struct arg *a)
 	    (s->now_us - s->started_us) / 1000000);
 	return value_text(VALUE_TEXT, info, strlen(info));
 }
-
-/* -- All commands -------------------------------------------------------------- */
 
 enum {
 	ANY = -1

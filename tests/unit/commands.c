@@ -18,8 +18,6 @@ int dlock_main(int argc, char **argv);
 #include "cli/view.h"
 #include "memory_service.h"
 
-/* -- Calls ------------------------------------------------------------------ */
-
 /* Wait for a process, and take what it wrote.  Returns its exit status, or minus the signal that ended it. */
 static int
 finish(pid_t pid, int out)

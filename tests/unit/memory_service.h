@@ -32,8 +32,6 @@ static struct store {
 	int64_t node_timeout_ms, replicas_timeout_ms;
 } * store;
 
-/* -- The service ------------------------------------------------------------ */
-
 static bool
 is_held(const char *key)
 {

@@ -10,8 +10,6 @@
 
 static char folder[60], path[100];
 
-/* -- The server ------------------------------------------------------------- */
-
 /* What a connection has brought so far, at least so many bytes of it. */
 static void
 receive(int fd, char *text, size_t size, size_t least)
@@ -50,8 +48,6 @@ answer(int fd, const char *text)
 {
 	each(write(fd, text, strlen(text)) == (ssize_t)strlen(text), "an answer");
 }
-
-/* -- The node --------------------------------------------------------------- */
 
 /* What the completions got, in order; the context of a request is its number. */
 static struct got {

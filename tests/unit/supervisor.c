@@ -81,8 +81,6 @@ interrupt_early(int signal)
 	(void)syscall(SYS_rt_sigqueueinfo, getpid(), info.si_signo, &info);
 }
 
-/* -- Processes that supervise ------------------------------------------------ */
-
 static const struct service ops = { .release = release, .renew = renew };
 static struct backend backend = { .service = &ops };
 static struct signals signals;
