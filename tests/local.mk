@@ -75,7 +75,6 @@ sim_world = \
 	tests/sim/store.c \
 	tests/sim/store.h \
 	tests/sim/world.h \
-	tests/sim/wrap.h \
 	# end of sim_world
 tests_sim_dlock_sim_SOURCES = \
 	$(sim_world) \

@@ -243,19 +243,19 @@ class Crowd:
         end = time.monotonic() + seconds
         for thread in self.threads:
             thread.join(max(end - time.monotonic(), 0))
-        with self.mutex:
-            left = list(self.current.values())
-        for visit in left:
+        for visit in self.left():
             self.history.say(visit.who, "hung")
         self.kill()
         for thread in self.threads:
             thread.join()
 
+    def left(self):
+        with self.mutex:
+            return list(self.current.values())
+
     def kill(self):
         """Whoever is left."""
-        with self.mutex:
-            left = list(self.current.values())
-        for visit in left:
+        for visit in self.left():
             for pids in family(visit.process.pid).values():
                 for pid in pids:
                     send(pid, signal.SIGKILL)
@@ -291,8 +291,7 @@ class Crowd:
 
     def waiter(self, rng):
         holder = self.holder()
-        with self.mutex:
-            waiting = [visit for visit in self.current.values() if visit is not holder]
+        waiting = [visit for visit in self.left() if visit is not holder]
         return rng.choice(waiting) if waiting else None
 
     def pids(self):

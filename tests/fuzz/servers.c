@@ -13,7 +13,6 @@
 #include "../sim/judge.h"
 #include "../sim/process.h"
 #include "../sim/server.h"
-#include "../sim/wrap.h"
 #include "redis/command.h"
 
 #define MS INT64_C(1000)
@@ -201,7 +200,7 @@ misbehave(struct conn *conn, int number, unsigned int what, const char *bytes, s
 	else if (kind == 10 && how > 7)
 		net_cut(number);
 	else if (kind == 10) {
-		server_stop(number);
+		(void)server_stop(number);
 		event_at(event_now() + (int64_t)how * 100 * MS, come_back, NULL, (unsigned int)number * 2 + how % 2);
 	} else if (kind == 15) {
 		junk = input_text();

@@ -280,7 +280,7 @@ WRAP(int, getsockopt, -1, (int fd, int level, int option, void *value, socklen_t
 WRAP(int, setsockopt, -1, (int fd, int level, int option, const void *value, socklen_t length),
     (fd, level, option, value, length))
 
-/* What may block, and move less than it was asked to.  Words of eight bytes are an eventfd's or a timer's, which take and give them whole, and whenever dlock asks. */
+/* What may block, or move less than was asked.  Eight bytes are those of an eventfd or a timer, which move them whole. */
 #define MOVE(name, parameters, whole, part)                    \
 	ssize_t name parameters                                \
 	{                                                      \

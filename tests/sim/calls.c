@@ -11,7 +11,6 @@
 #include "event.h"
 #include "net.h"
 #include "process.h"
-#include "wrap.h"
 
 #define DAY_ONE_US INT64_C(1700000000000000) /* the time of day at simulated time 0 */
 

@@ -7,7 +7,6 @@
 #include "event.h"
 #include "judge.h"
 #include "run/death_pipe.h"
-#include "wrap.h"
 
 #define PUNCTUAL_US INT64_C(1000) /* how late dlock may act */
 

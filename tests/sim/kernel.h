@@ -75,4 +75,10 @@ bool kernel_spins(void);
 /* For the network: the state of a descriptor of this process has changed. */
 void kernel_wake(int process);
 
+/* Define the function that --wrap of the linker puts in place of this one; tests/local.mk finds it by the line. */
+#define WRAPPED(type, name, arguments) \
+	type __real_##name arguments;  \
+	type __wrap_##name arguments;  \
+	type __wrap_##name arguments
+
 #endif

@@ -15,7 +15,6 @@
 #include "redis/server.h"
 #include "redis/slots.h"
 #include "store.h"
-#include "wrap.h"
 
 static const struct mutant {
 	const char *name;

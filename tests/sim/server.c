@@ -92,12 +92,6 @@ server_store(int number)
 	return &server[number].store;
 }
 
-bool
-server_is_up(int number)
-{
-	return server[number].up;
-}
-
 /* -- Requests ------------------------------------------------------------------------ */
 
 static void
@@ -278,12 +272,14 @@ server_freeze(int number, int64_t until_us)
 	event_at(until_us, thaw, s, 0);
 }
 
-void
+bool
 server_stop(int number)
 {
 	struct server *s = &server[number];
 	struct session *x;
 
+	if (!s->up)
+		return false;
 	net_cut(number);
 	for (x = s->sessions; x != NULL; x = x->next)
 		x->dead = true;
@@ -291,6 +287,7 @@ server_stop(int number)
 	forget_sessions(s);
 	s->up = false;
 	s->frozen_until_us = 0;
+	return true;
 }
 
 void

@@ -13,7 +13,6 @@ struct session; /* a connection, as the server sees it */
 /* Start a server with a clock that is off by offset_us and fast by drift/10000.  It may refuse BLPOP.  Its uptime is long. */
 void server_start(int server, int64_t offset_us, int drift, bool refuses);
 struct store *server_store(int server); /* sets the clock of the store */
-bool server_is_up(int server);
 
 /* -- The wire format ---------------------------------------------------------------- */
 
@@ -39,8 +38,8 @@ void server_reset(struct session *);	     /* unread bytes are lost */
 /* The server hangs until that time. */
 void server_freeze(int server, int64_t until_us);
 
-/* Kill a server; start it again, with or without its data. */
-void server_stop(int server);
+/* Kill a server, unless it is down already; start it again, with or without its data. */
+bool server_stop(int server);
 void server_return(int server, bool empty);
 
 /* Save the data of a server; make the saved data its data, after it was killed. */

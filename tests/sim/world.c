@@ -117,12 +117,8 @@ come_back(void *subject, unsigned int number)
 static void
 go_down(unsigned int number, int64_t length_us)
 {
-	const int server = plan->fault[number].server;
-
-	if (!server_is_up(server))
-		return;
-	server_stop(server);
-	event_at(event_now() + length_us, come_back, NULL, number);
+	if (server_stop(plan->fault[number].server))
+		event_at(event_now() + length_us, come_back, NULL, number);
 }
 
 static void
