@@ -15,8 +15,6 @@
 #include "../sim/server.h"
 #include "redis/command.h"
 
-#define MS INT64_C(1000)
-#define BEGIN_US (1000000 * MS)
 #define FOR_EVER_US (1000000 * MS)
 #define EVENTS_MOST 200000
 
@@ -45,8 +43,6 @@ judge_breach(const char *rule, const char *format, ...)
 {
 	must(false, "%s: %s", rule, format);
 }
-
-/* -- Input ------------------------------------------------------------------ */
 
 unsigned int
 input_byte(void)
@@ -87,8 +83,6 @@ input_text(void)
 	return value_text(VALUE_TEXT, (const char *)text, length);
 }
 
-/* -- Replies ---------------------------------------------------------------- */
-
 #define HANDOFF "redis.call('GET', 'k') or 'BBBBBBBBBBBBBBBBBBBBBB'}"
 
 /* What the simulated servers do not know; and if it lies, the token of the holder for whoever waits. */
@@ -108,7 +102,7 @@ know_better(int number, int argc, const struct arg *argv, const struct value *v,
 			eval[1].length = (size_t)snprintf(script, sizeof(script),
 			    "--!df flags=allow-undeclared-keys\nreturn %s", replies[i][1]);
 			eval[1].bytes = script;
-			return store_run(server_store(number), 4, eval);
+			return store_run(server_store(number), 4, eval, false);
 		}
 	}
 	return v;
@@ -135,8 +129,6 @@ forge(const struct value *v)
 		f->item[i] = i < v->items ? forge(v->item[i]) : input_text();
 	return f;
 }
-
-/* -- Notes ------------------------------------------------------------------ */
 
 struct note *
 servers_note(struct server_notes *s, const char *token)
@@ -178,8 +170,6 @@ take_note(struct server_notes *s, int argc, const struct arg *argv, const struct
 	else if (is_script(argv, SCRIPT_UNDO) || is_script(argv, SCRIPT_UNSHARE))
 		n->undone = true;
 }
-
-/* -- Servers ---------------------------------------------------------------- */
 
 static void
 come_back(void *subject, unsigned int how)
@@ -265,8 +255,6 @@ WRAPPED(int, getaddrinfo,
 	    1 + ((unsigned char)host[strlen(host) - 1] + 2) % SERVERS);
 	return __real_getaddrinfo(address, "6379", hints, addresses);
 }
-
-/* -- The world -------------------------------------------------------------- */
 
 void
 servers_begin(const uint8_t *bytes, size_t length)

@@ -12,8 +12,6 @@
 #include "net.h"
 #include "process.h"
 
-#define DAY_ONE_US INT64_C(1700000000000000) /* the time of day at simulated time 0 */
-
 WRAPPED(int, ppoll, (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask))
 {
 	const int64_t length = timeout == NULL ? 0 : timeout->tv_sec * 1000000 + (timeout->tv_nsec + 999) / 1000;

@@ -18,7 +18,6 @@
 #include "run/policy.h"
 #include "world.h"
 
-#define MS INT64_C(1000)
 #define HISTORY 2 /* holders that are remembered */
 #define KILL_AFTER_US (5000 * MS)
 

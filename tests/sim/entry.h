@@ -39,7 +39,4 @@ command_run run_zadd, run_zrem, run_zcount, run_zscore, run_zrangebyscore, run_z
 command_run run_zremrangebyscore;
 command_run run_eval;
 
-/* Run a command that a script calls.  Scripts can't call scripts. */
-struct value *store_call(struct store *, int argc, const struct arg *);
-
 #endif

@@ -4,7 +4,6 @@
 /* Shared by the files of the judge. */
 #include "judge.h"
 
-#define MS INT64_C(1000)
 #define CALM_UNDO_US (50 * MS) /* without faults a failed attempt is rolled back within this time and some delays */
 
 enum phase {

@@ -3,6 +3,11 @@
 #define DLOCK_SIM_KERNEL_H
 #include "chance.h"
 
+/* In microseconds: the simulated time at which a world begins, and the time of day at 0. */
+#define MS INT64_C(1000)
+#define BEGIN_US (1000000 * MS)
+#define DAY_ONE_US INT64_C(1700000000000000)
+
 /*
  * The operating system of the clients: processes with threads, each with its own stack, descriptors and clocks.  It
  * replaces, with --wrap of the linker, the few system calls that the library of dlock makes.  All code above them is

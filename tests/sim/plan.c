@@ -7,7 +7,6 @@
 
 #include "lock/lease.h"
 
-#define MS INT64_C(1000)
 #define FAULTS_UNTIL_US (3000 * MS)
 
 static struct chance from_seed;
@@ -235,8 +234,6 @@ plan_spoils(const struct plan *p, int server)
 	}
 	return false;
 }
-
-/* -- Output ---------------------------------------------------------------------------- */
 
 void
 plan_print(const struct plan *p)

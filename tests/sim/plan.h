@@ -94,8 +94,6 @@ void plan_shrink(struct plan *, bool (*fails)(const struct plan *));
 /* Print it in readable form. */
 void plan_print(const struct plan *);
 
-/* -- By hand ----------------------------------------------------------------- */
-
 /*
  * Handwritten schedules.  Each of them once showed that dlock broke a rule.  The schedule of a seed changes with dlock;
  * these don't change.

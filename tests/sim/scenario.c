@@ -6,8 +6,6 @@
 
 #include "lock/lease.h"
 
-#define MS INT64_C(1000)
-
 /* A schedule without faults, in which all clients wait without a timeout. */
 static void
 begin(struct plan *p, int servers, int clients, int turns, int64_t ttl_ms)

@@ -127,7 +127,7 @@ call(lua_State *l, bool protect)
 	}
 	if (v == NULL) {
 		check_keys(argc, a);
-		v = store_call(running, argc, a);
+		v = store_run(running, argc, a, true);
 	}
 	push_reply(l, v);
 	return v->kind == VALUE_ERROR && !protect ? lua_error(l) : 1;

@@ -13,7 +13,6 @@
 #include "event.h"
 #include "plan.h"
 
-#define DAY_ONE_US INT64_C(1700000000000000)
 #define UP_US INT64_C(86400000000)
 
 enum {
@@ -129,7 +128,7 @@ serve_blocked(struct server *s)
 
 	while (i < s->blocks) {
 		x = s->blocked[i];
-		v = store_run(&s->store, x->argc, x->argv);
+		v = store_run(&s->store, x->argc, x->argv, false);
 		if (v->kind == VALUE_NIL) {
 			i++;
 			continue;
@@ -153,7 +152,7 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 		answer(x, argc, argv, value_error(no_blpop));
 		return;
 	}
-	v = store_run(&s->store, argc, argv);
+	v = store_run(&s->store, argc, argv, false);
 	replied = executed(x->conn, x->server, argc, argv, v);
 	if (!replied && v->kind == VALUE_NIL && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
 		if (s->blocks == BLOCKED || argc > LOCKS + 2)
@@ -327,8 +326,8 @@ server_spoil(int number, const char *metadata)
 	const struct arg hset[] = { { "HSET", 4 }, key, { "fence", 5 }, { "9007199254700000", 16 } };
 	const struct arg pexpire[] = { { "PEXPIRE", 7 }, key, { "7200000", 7 } };
 
-	(void)store_run(server_store(number), 4, hset);
-	(void)store_run(server_store(number), 3, pexpire);
+	(void)store_run(server_store(number), 4, hset, false);
+	(void)store_run(server_store(number), 3, pexpire, false);
 }
 
 /* -- For compare.py ------------------------------------------------------------------------ */
@@ -361,7 +360,8 @@ server_serve(void)
 				arena_reset();
 				(void)fputs("+OK\r\n", stdout);
 			} else
-				(void)fwrite(out, 1, resp_write(store_run(s, argc, argv), out, sizeof(out)), stdout);
+				(void)fwrite(out, 1, resp_write(store_run(s, argc, argv, false), out, sizeof(out)),
+				    stdout);
 			(void)fflush(stdout);
 			length -= (size_t)used;
 			memmove(in, in + used, length);

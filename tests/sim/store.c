@@ -335,8 +335,8 @@ by_name(const void *name, const void *command)
 	return strcasecmp(name, ((const struct command *)command)->name);
 }
 
-static struct value *
-dispatch(struct store *s, int argc, const struct arg *a, bool by_script)
+struct value *
+store_run(struct store *s, int argc, const struct arg *a, bool by_script)
 {
 	const struct command *c = argc > 0
 	    ? bsearch(a[0].bytes, commands, sizeof(commands) / sizeof(commands[0]), sizeof(commands[0]), by_name)
@@ -356,16 +356,4 @@ dispatch(struct store *s, int argc, const struct arg *a, bool by_script)
 	if (c->type != ANY && e != NULL && (int)e->type != c->type)
 		return value_error("WRONGTYPE Operation against a key holding the wrong kind of value");
 	return c->run(s, e, argc, a);
-}
-
-struct value *
-store_run(struct store *s, int argc, const struct arg *a)
-{
-	return dispatch(s, argc, a, false);
-}
-
-struct value *
-store_call(struct store *s, int argc, const struct arg *a)
-{
-	return dispatch(s, argc, a, true);
 }

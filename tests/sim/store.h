@@ -79,14 +79,12 @@ void store_empty(struct store *);
 /* Make a copy that later changes of the store do not affect. */
 void store_save(const struct store *, struct store *copy);
 
-/* Run a command, EVAL included.  BLPOP returns nil if it would block. */
-struct value *store_run(struct store *, int argc, const struct arg *);
+/* Run a command, EVAL included, unless it is a script's: they can't call scripts.  BLPOP returns nil if it would block. */
+struct value *store_run(struct store *, int argc, const struct arg *, bool by_script);
 
 /* The entry of a key; NULL if there is none, or if it has expired. */
 struct entry *store_find(struct store *, struct arg key);
 struct entry *store_find_text(struct store *, const char *key);
-
-/* -- Scripts ----------------------------------------------------------------- */
 
 /* Free the memory that scripts have left. */
 void script_tidy(void);

@@ -12,8 +12,6 @@
 #include "kernel.h"
 #include "server.h"
 
-#define MS INT64_C(1000)
-#define BEGIN_US (1000000 * MS)
 #define MOST_EVENTS 200000
 
 static const struct plan *plan;

@@ -20,8 +20,6 @@ bool world_run(const struct plan *, bool trace, struct breach *);
 bool world_traces(void);
 void world_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* -- Mistakes ---------------------------------------------------------------- */
-
 /*
  * Mistakes that dlock could make.  Each leaves out one rule of the protocol in a script or in the C code.  A simulation
  * that doesn't detect them would be worthless.
