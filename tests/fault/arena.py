@@ -68,8 +68,6 @@ class Arena:
         self.world.start(self.crowd)
         self.crowd.start()
 
-    # -- Faults --------------------------------------------------------------------
-
     def suffer(self):
         """All faults, each at its time; returns when the last one is over."""
         begin = crowd.now()
@@ -168,8 +166,6 @@ class Arena:
     def note_break(self):
         for node in self.nodes.values():
             self.history.say(node.name, "lost key (break)")
-
-    # -- The end -------------------------------------------------------------------
 
     def finish(self):
         self.crowd.stop(CALM_LIMIT)

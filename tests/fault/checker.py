@@ -194,9 +194,6 @@ class Verdict:
     figures: dict
 
 
-# -- Promises ------------------------------------------------------------------
-
-
 def overlaps(story):
     """Who acted after another had come in, with the first and the last line that shows it: (who, other, line, last)."""
     found = []

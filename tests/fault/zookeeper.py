@@ -128,8 +128,6 @@ class World:
     def direct(self):
         return "zk://" + ",".join(f"127.0.0.1:{port}" for port in self.ensemble.ports())
 
-    # -- Faults ------------------------------------------------------------------
-
     def inflict(self, event, holder):
         """A fault of servers.  HOLDER: the visit that it is about, or None."""
         if not self.busy.acquire(blocking=False):
@@ -190,8 +188,6 @@ class World:
                     return number
             time.sleep(0.05)
         raise RuntimeError("there is no leader")
-
-    # -- What is there -------------------------------------------------------------
 
     def client(self):
         end = time.monotonic() + READY_LIMIT

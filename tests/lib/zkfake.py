@@ -203,8 +203,6 @@ class Ensemble:
         mine = [path for path, node in self.nodes.items() if node.owner == session.number]
         return [event for path in mine for event in self.remove(path)]
 
-    # -- Requests -----------------------------------------------------------------
-
     def perform(self, link, kind, body):
         """The body of the reply, and what watchers are told."""
         if kind in WRITES:

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "entry.h"
 #include "event.h"
 #include "judge_state.h"
 #include "server.h"
@@ -45,17 +46,19 @@ judge_start_nodes(void)
 	memset(saves_handoff, 0, sizeof(saves_handoff));
 }
 
+static const struct item *
+item_of(const struct entry *e, const char *name)
+{
+	return entry_item(e, (struct arg){ name, strlen(name) });
+}
+
 /* The score of a member; 0: there is none. */
 static double
 member_score(int server, const char *set, const char *name)
 {
-	const struct entry *e = store_find_text(server_store(server), set);
+	const struct item *member = item_of(store_find_text(server_store(server), set), name);
 
-	for (int i = 0; e != NULL && i < e->items; i++) {
-		if (strcmp(e->item[i].name.bytes, name) == 0)
-			return e->item[i].score;
-	}
-	return 0;
+	return member != NULL ? member->score : 0;
 }
 
 /* The number of holds on the lock of this token that have not ended. */
@@ -93,11 +96,9 @@ judge_nodes_lasting(int lock, const char *hold, int64_t left_us)
 static const char *
 field_of(const struct entry *e, const char *name)
 {
-	for (int i = 0; e != NULL && i < e->items; i++) {
-		if (strcmp(e->item[i].name.bytes, name) == 0)
-			return e->item[i].value.bytes;
-	}
-	return "";
+	const struct item *field = item_of(e, name);
+
+	return field != NULL ? field->value.bytes : "";
 }
 
 /* The number of servers on which the token holds the lock and is not being handed over. */

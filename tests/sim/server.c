@@ -42,8 +42,6 @@ static struct server {
 	bool refuses; /* BLPOP */
 } server[SERVERS];
 
-static const char no_blpop[] = "NOPERM this user has no permissions to run the 'blpop' command";
-
 static server_observer *watcher;
 static server_executed *executed;
 
@@ -149,7 +147,7 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 
 	set_clock(s);
 	if (s->refuses && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
-		answer(x, argc, argv, value_error(no_blpop));
+		answer(x, argc, argv, value_error("NOPERM this user has no permissions to run the 'blpop' command"));
 		return;
 	}
 	v = store_run(&s->store, argc, argv, false);
