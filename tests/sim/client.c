@@ -125,9 +125,34 @@ run(struct client *c, struct backend *backend, struct lease *lease, const struct
 	(void)close(s.alarm);
 }
 
-/* -- dlock acquire, renew, release ------------------------------------------------------------- */
+static void
+say_debug(const char *line)
+{
+	if (kernel_current() >= 0)
+		world_say("client %d:   %s", kernel_current(), line);
+}
 
-static struct backend *open_service(struct client *);
+static struct backend *
+open_service(struct client *c)
+{
+	static const char *const urls[SERVERS] = { "10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379", "10.0.0.4:6379",
+		"10.0.0.5:6379" };
+	static struct password no_password;
+	struct service_config config = { .nodes = c->plan->servers,
+		.password = &no_password,
+		.node_timeout_ms = c->plan->round_ms };
+	struct backend *backend = NULL;
+	struct err err;
+
+	memcpy(config.url, urls, sizeof(urls));
+	if (world_traces())
+		config.log.debug = say_debug;
+	if (redis_service.open(&config, &backend, &err) != ST_OK)
+		judge_breach("program", "%s", err.text);
+	return backend;
+}
+
+/* -- dlock acquire, renew, release ------------------------------------------------------------- */
 
 /* Renew when due, each time with a new dlock process, until the given time.  False: the lock is lost. */
 static bool
@@ -295,33 +320,6 @@ hold_by_token(struct client *c, struct lease *lease, const struct turn *turn)
 }
 
 /* -- Turns --------------------------------------------------------------------------------------- */
-
-static void
-say_debug(const char *line)
-{
-	if (kernel_current() >= 0)
-		world_say("client %d:   %s", kernel_current(), line);
-}
-
-static struct backend *
-open_service(struct client *c)
-{
-	static const char *const urls[SERVERS] = { "10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379", "10.0.0.4:6379",
-		"10.0.0.5:6379" };
-	static struct password no_password;
-	struct service_config config = { .nodes = c->plan->servers,
-		.password = &no_password,
-		.node_timeout_ms = c->plan->round_ms };
-	struct backend *backend = NULL;
-	struct err err;
-
-	memcpy(config.url, urls, sizeof(urls));
-	if (world_traces())
-		config.log.debug = say_debug;
-	if (redis_service.open(&config, &backend, &err) != ST_OK)
-		judge_breach("program", "%s", err.text);
-	return backend;
-}
 
 /* Ask the client that is inside to end, until it has. */
 static void

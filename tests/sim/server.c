@@ -114,8 +114,6 @@ unblock(struct server *s, const struct session *x)
 	memmove(s->blocked + i, s->blocked + i + 1, (size_t)(s->blocks - i) * sizeof(s->blocked[0]));
 }
 
-static void go_on(struct session *);
-
 /* Serve blocked clients from lists that have new elements, first come, first served. */
 static void
 serve_blocked(struct server *s)

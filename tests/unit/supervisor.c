@@ -12,8 +12,7 @@
 
 #define TTL_MS 1000
 #define NOT_RELEASED 100 /* added to what supervise() returned */
-#define DISORDER \
-	101 /* a stopped command would go on before it gets the signal, or not at all; or who ended it is wrong */
+#define DISORDER 101	 /* a stopped command would go on before the signal, or not at all; or who ended it is wrong */
 
 static int releases;
 
