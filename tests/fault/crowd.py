@@ -174,8 +174,6 @@ class Crowd:
             return "-"
         return f"{report['outcome']} fence={report['fence'] or 0} waited={report['waited_ms'] / 1000:.3f}"
 
-    # -- A script ----------------------------------------------------------------
-
     def call(self, visit, log, environment, *argv):
         self.begin(visit, [self.dlock, *argv], environment, stdout=subprocess.PIPE, stderr=log)
         out = visit.process.stdout.read()

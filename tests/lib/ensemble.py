@@ -36,15 +36,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-import zkfake  # noqa: E402
-import zkproxy  # noqa: E402
-from zkwire import Client, ZkError, look, mode  # noqa: E402
+import zkfake
+import zkproxy
+from zkwire import Client, ZkError, look, mode
 
 JARS = "/usr/share/java/"
 JAR = os.environ.get("ZOOKEEPER_JAR", JARS + "zookeeper.jar")

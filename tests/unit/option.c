@@ -375,8 +375,6 @@ TEST(list_of_nodes)
 	clear_environment();
 }
 
-/* -- Configuration files ---------------------------------------------------- */
-
 /* The texts are taken apart in place: a copy of the right size each time, which lasts until the next one. */
 static enum status
 parse(const char *text)
