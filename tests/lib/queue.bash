@@ -57,8 +57,7 @@ storm() {
     wait_until '[ "$(visits)" -ge 8 ]' 60
     redis_stop n1 n4
     wait_until "[ \"\$(visits)\" -ge $2 ]" 60
-    redis_start n1
-    redis_start n4
+    nodes_restore
     wait "${contenders[@]}" || true
     # A holder to which two of just three nodes were killed has lost the lock: 76.
     [ ! -e failed ] || ! grep -vx 76 failed || fail "$(tail -n 3 errors)"

@@ -221,10 +221,7 @@ json_is() {
 }
 
 # grants_for MS ARG...: dlock acquire --json ARG... grants a lease of that length.
-grants_for() {
-    works acquire --json "${@:2}"
-    json_is ".ttl_ms == $1"
-}
+grants_for() { tells 0 ".ttl_ms == $1" acquire --json "${@:2}"; }
 
 # status_is CONDITION, history_is CONDITION: the same for status --json and history --json of $key.
 status_is() {
@@ -256,11 +253,12 @@ is_busy() {
     [ "${load%.*}" -ge "$(nproc)" ] || [ "${now%/*}" -gt "$(nproc)" ]
 }
 
-# One line for a dlock and what it must give: works ARG...; silently ARG...: it prints nothing at all; gives N ARG...: status
-# N; quietly N ARG...: with nothing on standard error; refuses N REGEX ARG...: it fails.  In the background: finishes N [PID
-# [SECONDS]]: status N; finishes_well: as works; loses: as exits_76_or_killed; stops N ...: when it has the file "stop", for
-# which its command waits.  For any command passes COMMAND..., yields N COMMAND...: as attempt; waits_for N PID: a process of
-# this shell.
+# One line for a dlock and what it must give: works ARG...; silently ARG...: it prints nothing at all; outputs TEXT ARG...:
+# just that; gives N ARG...: status N; quietly N ARG...: with nothing on standard error; refuses N REGEX ARG...: it fails;
+# warns N REGEX ARG...: it complains; tells N CONDITION ARG...: as json_is, and it works if N is 0.  In the background:
+# finishes N [PID [SECONDS]]: status N; finishes_well: as works; loses: as exits_76_or_killed, and its command has ended;
+# stops N ...: when it has the file "stop", for which its command waits; terminate [PID]: TERM ends it; terminate_command: TERM
+# ends its command.  For any command passes COMMAND..., yields N COMMAND...: as attempt; waits_for N PID: a process of this shell.
 works() {
     try "$@"
     succeeds
@@ -292,6 +290,28 @@ finishes_well() {
 loses() {
     finish
     exits_76_or_killed
+    has_ended "${command_pid:-0}"
+}
+terminate() {
+    kill -TERM "${1:-$bg}"
+    finishes 143 "$@"
+}
+terminate_command() {
+    kill "$command_pid"
+    finishes 143
+}
+warns() {
+    gives "$1" "${@:3}"
+    complains "$2"
+}
+outputs() {
+    works "${@:2}"
+    prints "$1"
+}
+tells() {
+    try "${@:3}"
+    if [ "$1" = 0 ]; then succeeds; else exits "$1"; fi
+    json_is "$2"
 }
 yields() {
     attempt "${@:2}"
@@ -333,6 +353,13 @@ has_grown() {
     local before=$left
     left=$(rcli "$2" pttl "$1")
     [ "$left" -gt "$before" ]
+}
+
+# lasts FROM TO [KEY [SERVER]]: the lease, of $key at a, has so many milliseconds to go.
+lasts() {
+    local ms
+    ms=$(rcli "${4:-a}" pttl "${3:-$key}")
+    { [ "$ms" -gt "$1" ] && [ "$ms" -le "$2" ]; } || fail "$ms ms left"
 }
 
 # outlives_its_lease [SERVER]: the lease of $key, of 3 s, is renewed for longer than that.
@@ -482,7 +509,7 @@ runs_once() {
             sh -c 'echo ran >>ran; until [ -e finish ]; do sleep 0.1; done'
         runs+=("$bg")
     done
-    wait_until "[ \"\$(dlock status --json '$key' | jq .waiting)\" = 2 ]"
+    wait_until "[[ \$(dlock status --json '$key') == *'\"waiting\":2,'* ]]"
     stalls_note
     began=$(now_ms)
     touch finish
@@ -492,7 +519,7 @@ runs_once() {
     took_at_most 1500 "$began"
     [ "$(cat ran)" = ran ] || fail 'expected one run'
     [[ $(cat bg.*.err) == *'kept until '*' (--once-per); sh on '*'dlock break allows another run'* ]] || fail 'expected why'
-    wait_until "[ \"\$(dlock status --json '$key' | jq -c '[.state, .waiting]')\" = '[\"kept\",0]' ]"
+    wait_until "[[ \$(dlock status --json '$key') == *'\"state\":\"kept\",'*'\"waiting\":0,'* ]]"
 }
 
 # --------------------------------------------------------------------- hooks

@@ -185,10 +185,11 @@ servers_start() {
     fi
 }
 
-# proxy_start NAME SERVER [RULE...]: a proxy between dlock and a Redis; see servers.py.
+# proxy_start NAME SERVER [RULE...]: a proxy between dlock and a Redis, which is started if it does not run; see servers.py.
 proxy_start() {
     local name=$1 server=$2
     shift 2
+    runs "$server" || redis_start "$server"
     servers_start "$name" "proxy=$(server_dir "$server")/s"
     proxy_rules "$name" "$@"
 }

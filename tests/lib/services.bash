@@ -180,7 +180,7 @@ readers_and_writer() {
     works run --shared "$key" -- true
     refuses 75 'shared by 1 reader, ' run "$key" -- true
     start run --wait 60s "$key" -- true
-    wait_until "rcli $1 info clients | grep -q '^blocked_clients:1'"
+    wait_until "[[ \$(rcli $1 info clients) == *blocked_clients:1* ]]"
     refuses 75 'a writer waits' run --shared "$key" -- true
     works release "$key" "$token"
     finishes 0

@@ -28,13 +28,16 @@ echo "$1" >>served
 while [ -e stay ]; do sleep 0.1; done
 rmdir inside'
 
-# all_served ARG...: all of them succeeded, in this order.
-all_served() {
+# waiters_succeed: all of them, one after the other.
+waiters_succeed() {
     local pid
-    for pid in "${waiter[@]}"; do
-        finishes 0 "$pid" 60
-    done
+    for pid in "${waiter[@]}"; do finishes 0 "$pid" 60; done
     no_overlap
+}
+
+# all_served ARG...: the same, in this order.
+all_served() {
+    waiters_succeed
     [ "$(paste -sd ' ' served)" = "$*" ] || fail "expected the order $*, not $(paste -sd ' ' served)"
 }
 
@@ -65,8 +68,7 @@ two_are_listed() {
 
 # the_second_leaves COUNT: it is ended, and status --waiters lists COUNT, the first waiter as the first.
 the_second_leaves() {
-    kill "${waiter[1]}"
-    finish "${waiter[1]}"
+    terminate "${waiter[1]}"
     try status --waiters --json "$key"
     [ "$(jq -r .label <<<"$output" | head -n 1)" = 'the first' ] || fail "expected the first"
     [ "${#lines[@]}" -eq "$1" ] || fail "expected $1"
