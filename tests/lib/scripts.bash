@@ -25,13 +25,14 @@ script() {
     case $output in ERR* | *WRONGTYPE*) fail "an error" ;; esac
 }
 
-# first VALUE: the answer's first value.
-first() { [ "${lines[0]}" = "$1" ] || fail "expected first: $1"; }
-
-# returns VALUE CALL...: a call of one of these; the answer begins with the value.
+# returns VALUE CALL...: a call of one of these; the answer begins with the value.  answers VALUE CALL...: it is the value.
 returns() {
     "${@:2}"
-    first "$1"
+    [ "${lines[0]}" = "$1" ] || fail "expected first: $1"
+}
+answers() {
+    "${@:2}"
+    prints "$1"
 }
 
 acquire() { script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$1" 20000 "${2:-0}" me@here:1 label; }

@@ -232,7 +232,7 @@ load ../lib/scripts
     queue "$two" '' w2 60000
     rcli a blpop "$meta:wake" "$meta:leave:w1" 20 >popped 3>&- 4>&- &
     client=$!
-    wait_until "rcli a info clients | grep -q 'blocked_clients:1'"
+    wait_until "[[ \$(rcli a info clients) == *blocked_clients:1* ]]"
     returns 1 leave w1 1
     wait "$client"
     [ "$(cat popped)" = "$meta:leave:w1"$'\nleave' ]
@@ -270,17 +270,13 @@ replace() {
 
 @test "ask marks the token that holds the lock, and its renewal shows who asked first" {
     acquire "$one"
-    script ask "$key" "$meta" , "$two" you@there:1
-    prints 0
-    script ask "$key" "$meta" , "$one" you@there:1
-    prints 1
-    script ask "$key" "$meta" , "$one" her@there:1
-    prints 1
+    answers 0 script ask "$key" "$meta" , "$two" you@there:1
+    answers 1 script ask "$key" "$meta" , "$one" you@there:1
+    answers 1 script ask "$key" "$meta" , "$one" her@there:1
     script renew "$key" "$meta" "$meta:holds" , "$one" 20000 0
     [ "${lines[5]}" = you@there:1 ]
     give_back "$one"
-    script ask "$key" "$meta" , "$one" you@there:1
-    prints -1
+    answers -1 script ask "$key" "$meta" , "$one" you@there:1
     acquire "$two"
     script renew "$key" "$meta" "$meta:holds" , "$two" 20000 0
     [ "${lines[5]-}" = '' ]
@@ -289,16 +285,13 @@ replace() {
 @test "ask finds a token that was released and keeps the lock: 0; a lock without metadata gets some that expires" {
     acquire "$one"
     give_back "$one" 20000
-    script ask "$key" "$meta" , "$one" you@there:1
-    prints 0
+    answers 0 script ask "$key" "$meta" , "$one" you@there:1
     rcli a del "$meta"
-    script ask "$key" "$meta" , "$one" you@there:1
-    prints 1
+    answers 1 script ask "$key" "$meta" , "$one" you@there:1
     [ "$(rcli a pttl "$meta")" -gt 3610000 ]
     rcli a del "$key"
     rcli a hset "$key" field 1
-    script ask "$key" "$meta" , "$one" you@there:1
-    prints 0
+    answers 0 script ask "$key" "$meta" , "$one" you@there:1
 }
 
 @test "acquire: who replaces marks the holder; of several the newest counts" {
@@ -307,8 +300,7 @@ replace() {
     replace "$two" w1 0 '' 1
     [ "${lines[10]}" = -1 ] && [ -z "$(rcli a hmget "$meta" asked replace)" ] || fail 'it may not wait'
     leave w0 0
-    replace "$two" w1 0
-    first 0
+    returns 0 replace "$two" w1 0
     number=${lines[13]}
     [ "$number" -gt 1700000000000000 ]
     [[ $(rcli a hget "$meta" asked) == "$one "*' w1@here:1' ]]
@@ -320,8 +312,7 @@ replace() {
     replace "$two" w1 "$number"
     [ "${lines[*]}" = '-3 w2@here:1' ]
     give_back "$one"
-    replace "$three" w1 "$number" "$one" # it must release what it was handed
-    first 1
+    returns 1 replace "$three" w1 "$number" "$one" # it must release what it was handed
     [ "${lines[2]}" = w2@here:1 ]
     replace "$three" w1 "$number" "$one" # sent again
     [ "${lines[0]} ${lines[2]}" = '1 w2@here:1' ]
@@ -329,8 +320,7 @@ replace() {
     replace "$two" w2 "$number" "$three"
     [ "${#lines[@]}" -eq 2 ]
     [[ $(rcli a lrange "$meta:history" 0 -1) =~ ^"$two "[^$'\n']*$ ]] || fail 'expected one holder'
-    replace "$one" w1 "$number"
-    first -3
+    returns -3 replace "$one" w1 "$number"
 }
 
 @test "acquire: who replaces and does not wait is the newest only if the lock is granted" {
@@ -338,12 +328,9 @@ replace() {
     replace "$two" w1 0
     number=${lines[13]}
     replace "$three" w2 -1
-    replace "$two" w1 "$number"
-    first 0
+    returns 0 replace "$two" w1 "$number"
     give_back "$one"
     rcli a del "$key"
-    replace "$three" w2 -1
-    first 1
-    replace "$two" w1 "$number"
-    first -3
+    returns 1 replace "$three" w2 -1
+    returns -3 replace "$two" w1 "$number"
 }

@@ -56,20 +56,17 @@ holds_are() { [ "${lines[14]}" = "$1" ] || fail "expected $1 holds"; }
 
 @test "unshare.lua deletes what nobody has entered, with its entry in the history" {
     share "$group"
-    unshare "$group"
-    prints 1
+    answers 1 unshare "$group"
     is_free "$key"
     share "$group"
-    unshare "$reader"
-    prints 0
+    answers 0 unshare "$reader"
     is_held "$key"
 }
 
 @test "unshare.lua ends only the hold of the caller where others have entered; the last one hands over" {
     share "$group"
     enter "$group.x"
-    unshare "$group"
-    prints 2
+    answers 2 unshare "$group"
     is_held "$key"
     returns 1 enter "$group.x"
     unshare "$group"
@@ -77,8 +74,7 @@ holds_are() { [ "${lines[14]}" = "$1" ] || fail "expected $1 holds"; }
     queue "$one" '' "$writer a" 60000
     give_back "$group.x" 0 0 0 60000
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$group" ]
-    unshare "$group"
-    prints 0
+    answers 0 unshare "$group"
 }
 
 @test "invite.lua tells the readers that no writer is before, of a shared lock" {
@@ -86,20 +82,16 @@ holds_are() { [ "${lines[14]}" = "$1" ] || fail "expected $1 holds"; }
     share_queue "$two" '' "$reader a" 60000
     queue "$one" '' "$writer a" 60000
     share_queue "$two" '' "$other a" 60000
-    invite
-    prints 1
+    answers 1 invite
     [ "$(words_of "$reader")" = try ]
     [ -z "$(words_of "$other")$(words_of "$writer")" ] || fail 'expected one word'
     [ "$(rcli a pttl "$meta:leave:$reader")" -ne -1 ] || fail 'expected an end'
     script leave "$key" "$meta:waiting" "$meta:leave:$writer" , "$writer a" 0
-    invite
-    prints 2
+    answers 2 invite
     [ "$(rcli a zcard "$meta:waiting")" -eq 2 ] || fail 'expected that they keep their places'
     give_back "$group" 0 0 0 60000
-    invite
-    prints 0
+    answers 0 invite
     rcli a del "$key"
     acquire "$one"
-    invite
-    prints 0
+    answers 0 invite
 }

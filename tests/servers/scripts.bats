@@ -50,15 +50,13 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
 }
 
 @test "acquire.lua grants a free lock once" {
-    acquire "$one"
-    [ "${lines[0]}" = 1 ]
+    returns 1 acquire "$one"
     [ "${lines[1]}" -gt 1000000000000000 ]
     [ "$(rcli a get "$key")" = "$one" ]
     [ "$(rcli a pttl "$key")" -le 20000 ]
     [ "$(rcli a hget "$meta" fence)" = "${lines[1]}" ]
     [ "$(rcli a pttl "$meta")" -gt 3600000 ]
-    acquire "$two"
-    [ "${lines[0]}" = 0 ]
+    returns 0 acquire "$two"
     [ "${lines[1]}" = "$one" ]
     [ "$(rcli a get "$key")" = "$one" ]
 }
@@ -218,8 +216,7 @@ entry() {
     [ "$(rcli a pttl "$meta")" -gt 86400000 ]
     rcli a pexpire "$meta" 1000
     rcli a del "$key"
-    script heal "$key" "$meta" "$meta:holds" , "$one" 20000 $((fine + 2)) "$((now + 60))000" me@here:1 label 3000
-    prints 1
+    answers 1 script heal "$key" "$meta" "$meta:holds" , "$one" 20000 $((fine + 2)) "$((now + 60))000" me@here:1 label 3000
     [ "$(rcli a hget "$meta" fence)" = $((fine + 2)) ]
     [ "$(rcli a pttl "$meta")" -gt 86400000 ]
     # A server continues from its own last fence, whatever its clock shows.
@@ -229,8 +226,7 @@ entry() {
 }
 
 @test "inspect.lua reads and changes nothing" {
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" ,
-    [ "${lines[0]}" = 0 ]
+    returns 0 script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" ,
     acquire "$one"
     rcli a hgetall "$meta" >before
     script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , "$one.12345678"
@@ -266,8 +262,7 @@ entry() {
 }
 
 @test "break.lua removes only what matches the fingerprint" {
-    script break "$key" , ''
-    prints ''
+    answers '' script break "$key" , ''
     rcli a set "$key" 'a foreign token'
     script break "$key" , ''
     mark=$output
@@ -287,8 +282,7 @@ entry() {
     script break "$key" , ''
     mark=$output
     rcli a pexpire "$key" 20000
-    script break "$key" , ''
-    prints "$mark"
+    answers "$mark" script break "$key" , ''
     rcli a hincrby "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1
     returns 0 script break "$key" , "$mark"
     is_held "$key"
@@ -299,15 +293,13 @@ entry() {
 
 @test "break.lua does not read what is too large for a lock" {
     rcli a eval 'for i = 1, 5000 do redis.call("rpush", KEYS[1], "an element " .. i) end' 1 "$key"
-    script break "$key" , ''
-    prints -
+    answers - script break "$key" , ''
     rcli a del "$key"
     rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 50000))' 1 "$key"
     script break "$key" , ''
     [ ${#output} -eq 40 ] || fail "expected a mark"
     rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 70000))' 1 "$key"
-    script break "$key" , ''
-    prints -
+    answers - script break "$key" , ''
     returns 0 script break "$key" , 0000000000000000000000000000000000000000
 }
 
