@@ -78,8 +78,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     short_sleep 2
     start_holding "$key" --history 0 --ttl 10s 'exec sleep 30'
     is_renewed "$key"
-    kill "$command_pid"
-    finish
+    terminate_command
     history_is '.outcome == "expired" and .end_ms - .start_ms < 5000'
 }
 
@@ -93,18 +92,14 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     dlock run "$key-2" -- true
     works history "$key" "$key-2"
     [[ ${lines[0]} == KEY* && ${lines[1]} == "$key "* && ${lines[2]} == "$key-2 "* ]] || fail "expected both keys"
+    for pattern in "*$key*" ''; do
+        works status ${pattern:+"$pattern"}
+        [[ $output != *history* ]] || fail "expected no history among the locks"
+    done
     gives 1 history "$key" "$key-3"
     [ ${#lines[@]} -eq 2 ]
     [[ $stderr == "dlock: $key-3: no history: "* ]] || fail "expected which key has none"
     DLOCK_NODES=$PWD/nowhere refuses 69 "$PWD/nowhere" history "$key"
-}
-
-@test "the list of a history is not shown as a lock" {
-    dlock run "$key" -- true
-    try status "*$key*"
-    [[ $output != *history* ]] || fail "expected no history among the locks"
-    try status
-    [[ $output != *history* ]] || fail "expected no history among the locks"
 }
 
 @test "labels of any bytes, and hostile entries" {
@@ -135,8 +130,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     take "$key" --label three # on n1 and n3
     redis_stop n3
     redis_start n2
-    try history --json "$key"
-    [ "$(jq -r .label <<<"$output")" = three ] || fail "expected the holder"
+    tells 0 '.label == "three"' history --json "$key"
     redis_stop n2 n1
     refuses 69 'no quorum' history "$key"
 }
@@ -162,8 +156,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     prints ''
     gives 1 status --max-age 1h "$key" "$key-never"
     [ ${#lines[@]} -eq 2 ]
-    gives 1 status --max-age 1h --json "$key-never"
-    json_is '.state == "late" and .age_ms == null and .last_success_ms == null'
+    tells 1 '.state == "late" and .age_ms == null and .last_success_ms == null' status --max-age 1h --json "$key-never"
 }
 
 @test "status --max-age and --waiters need a KEY, and no other form of output" {

@@ -50,8 +50,7 @@ me="$(id -un)@$(uname -n):[0-9]+"
         gives 1 "$command" --json "$key" "$old"
         json_is '.outcome == "held-by-another" and .holder.label == "second" and .holder.owner.user != null'
     done
-    gives 1 renew --json --ttl 20s "$key" "$old"
-    json_is '.ttl_ms == 0 and .valid_ms == 0'
+    tells 1 '.ttl_ms == 0 and .valid_ms == 0' renew --json --ttl 20s "$key" "$old"
     [ "$(rcli a get "$key")" = "$token" ] || fail "the lock was changed"
 }
 
@@ -91,10 +90,8 @@ me="$(id -un)@$(uname -n):[0-9]+"
     status_is '.state == "kept" and .kept_by == "min-hold" and .ended_ms < 30000 and .nodes[0].state == "kept"'
     try acquire "$key"
     fails 75 "^dlock: $key: kept until ($instant) \\(--min-hold\\); sh on $(uname -n) ended [0-9.]+m?s ago$"
-    gives 75 acquire --json "$key"
-    json_is '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0'
-    gives 75 run --report - "$key" -- true
-    json_is '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0'
+    tells 75 '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0' acquire --json "$key"
+    tells 75 '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0' run --report - "$key" -- true
     start run --wait 60s "$key" -- true
     wait_until "grep -q 'waiting; kept until .* (--min-hold); sh on $(uname -n) ended' bg.$bg_count.err"
     kill -TERM "$bg"
@@ -113,23 +110,17 @@ fields='["client","ended_ms","fence","held_ms","kept_by","label","owner","state"
 
 @test "JSON of a refusal and the report say who holds the lock, with the same fields" {
     take "$key" --label deploy
-    gives 75 acquire --json "$key"
-    complains held
+    warns 75 held acquire --json "$key"
     json_is '.outcome == "held" and .key == "'"$key"'" and .holder.label == "deploy" and .holder.owner.pid > 1 and
         .holder.held_ms >= 0 and .holder.ttl_ms > 0 and .waited_ms >= 0'
     json_is "(.holder|keys) == $fields"
-    gives 75 run --json --report report "$key" -- touch begun
-    json_is '.outcome == "held" and .holder.label == "deploy"'
+    tells 75 '.outcome == "held" and .holder.label == "deploy"' run --json --report report "$key" -- touch begun
     json_is "(.holder|keys) == $fields"
     jq -e '.holder.label == "deploy"' report
-    gives 69 acquire --json -N "$PWD/nobody" "$key"
-    json_is '.outcome == "no-quorum" and .holder == null'
-    gives 77 acquire --json -N "unix://:wrong@$(node a)" "$key"
-    json_is '.outcome == "denied"'
-    try acquire --json "$key-2"
-    json_is '.outcome == "acquired"'
-    try run --json "$key-3" -- true
-    json_is '.outcome == "ran" and .holder == null'
+    tells 69 '.outcome == "no-quorum" and .holder == null' acquire --json -N "$PWD/nobody" "$key"
+    tells 77 '.outcome == "denied"' acquire --json -N "unix://:wrong@$(node a)" "$key"
+    tells 0 '.outcome == "acquired"' acquire --json "$key-2"
+    tells 0 '.outcome == "ran" and .holder == null' run --json "$key-3" -- true
 }
 
 @test "the report of a lost lock says who holds it" {

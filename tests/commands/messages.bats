@@ -12,6 +12,9 @@ redis_servers='a b'
         refuses 64 "unknown command '${words% *}'; did you mean ${words#* }\\?" "${words% *}" "$key"
     done
     refuses 64 "unknown command 'zzzzzz'; see" zzzzzz
+    for name in Run runs '' r '--' $'new\nline'; do
+        refuses 64 '' "$name" "$key"
+    done
 }
 
 @test "options of flock and timeout: the message names that of dlock" {
@@ -28,11 +31,6 @@ redis_servers='a b'
         try status -N "${words%%=*}" "$key"
         fails 64 "${words#*=}.*redis://.*rediss://.*unix://.*host:port.*redis\\+sentinel://.*redis\\+cluster://"
     done
-}
-
-@test "an invalid --wait: the message mentions "forever"" {
-    refuses 64 forever run --wait never "$key" -- true
-    works run --wait infinity "$key" -- true
 }
 
 @test "a file that does not exist: the message names it, with \"No such file\"" {
@@ -72,11 +70,9 @@ redis_servers='a b'
 }
 
 @test "a --ttl above a day draws a warning" {
-    gives 0 run --ttl 25h "$key" -- true
-    complains 'more than a day: .*; a short lease is enough, run renews it$'
+    warns 0 'more than a day: .*; a short lease is enough, run renews it$' run --ttl 25h "$key" -- true
     works run --ttl 24h "$key" -- true
-    gives 0 acquire --ttl 25h "$key-2"
-    complains 'others wait for so long$'
+    warns 0 'others wait for so long$' acquire --ttl 25h "$key-2"
     works run -q --ttl 25h "$key" -- true
 }
 
@@ -160,7 +156,9 @@ messages_name_key() {
     refuses 64 'COMMAND is missing; usage: dlock run [[]options[]] KEY' run "$key"
 }
 
-@test "an unknown option: the message names the help with the options of the command" {
+@test "an unknown option: the message names the help of the command; an invalid --wait: it mentions forever" {
+    refuses 64 forever run --wait never "$key" -- true
+    works run --wait infinity "$key" -- true
     refuses 64 "unknown option '-F'; see dlock run --help" run -F "$key" -- true
     refuses 64 "unknown option '--frobnicate'; see dlock status --help" status --frobnicate
     refuses 64 "unknown option '-F'; see dlock --help all" -F status

@@ -16,7 +16,6 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     prints ran
     complains 'late/s: .*; waiting 30.0s \(--node-wait\)'
     free "$key" late
-    redis_stop late
 }
 
 @test "two of three nodes are enough" {
@@ -27,7 +26,6 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     finishes 0
     held "$key" one
     held "$key" two
-    redis_stop one two
 }
 
 @test "a server that loads its data is waited for" {
@@ -42,7 +40,6 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     finishes 0
     prints ran
     complains '(LOADING|loading)'
-    redis_stop full
 }
 
 @test "a name that cannot be resolved is waited for" {
@@ -58,12 +55,9 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     refuses 69 'none/s' run -q --node "$(node none)" --node-wait 200ms "$key" -- true
 }
 
-@test "a login that is denied is not waited for" {
+@test "a login that is denied is not waited for, nor a lock that is held" {
     rcli a acl setuser jobs on '>right' '~*' '+@all'
     within 5000 refuses 77 'password' run --node "unix://jobs:wrong@$(node a)" --node-wait 30s "$key" -- true
-}
-
-@test "a lock that is held is not waited for" {
     take "$key"
     within 5000 refuses 75 "$key.*held" run --node-wait 30s "$key" -- true
 }
@@ -83,13 +77,11 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     took_ms=$(($(now_ms) - from))
     at_least 600
     [ "$status" -eq 75 ] || waited_in_vain 75
-    redis_stop late
 }
 
 @test "a signal ends the wait" {
     start run --node "$(node none)" --node-wait forever "$key" -- true
     waits
-    kill -TERM "$bg"
-    finishes 143
+    terminate
     [[ $stderr == *'waiting until it can be reached'* ]]
 }

@@ -10,8 +10,7 @@ redis_servers='' tcp_servers=a
 
 # Which durations are valid is in tests/unit/duration.c, for which option in tests/unit/option.c.
 @test "durations: what is given is the lease; what is not one is refused and named, and nothing is done" {
-    works acquire --json --ttl 1h30m4s5ms "$key"
-    json_is '.ttl_ms == 5404005'
+    tells 0 '.ttl_ms == 5404005' acquire --json --ttl 1h30m4s5ms "$key"
     refuses 64 "'5x'" run --ttl=5x "$key-2" -- touch begun
     refuses 64 "'36526d'.*too long; the maximum is 36525d" run --wait 36526d "$key-2" -- touch begun
     refuses 64 'replicas-timeout 1.0s is too long; it must be less than --node-timeout, which is 1.0s' \
@@ -26,8 +25,6 @@ redis_servers='' tcp_servers=a
     [ "$status" -ne 0 ] || [ "$(rcli a pttl "$key")" -gt 300000000000 ]
     within 10000 works acquire --wait 10000d "$key-2"
 }
-
-# ---------------------------------------------------------------- the list of nodes
 
 @test "a prefix that is too long for a key, and overlong words are refused" {
     long=$(printf 'x%.0s' {1..1000})
@@ -46,18 +43,12 @@ redis_servers='' tcp_servers=a
 
 # ------------------------------------------------------------- options as such
 
-@test "options may stand before the command's name, behind it, and behind the key" {
-    works --ttl 20s acquire --json "$key"
-    [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
+@test "options may stand before the command's name, behind it, and behind the key, in every form that getopt accepts" {
+    tells 0 '.ttl_ms == 20000' --ttl 20s acquire --json "$key"
     gives 0 --node "$(node a)" -j status "$key"
     jq -e . <<<"$output" >/dev/null
-    works -t 20s run "$key-2" -- sh -c 'echo $DLOCK_TTL_MS'
-    prints 20000
-    works acquire "$key-3" --ttl 20s --json
-    [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
-}
-
-@test "options in every form that getopt accepts" {
+    outputs 20000 -t 20s run "$key-2" -- sh -c 'echo $DLOCK_TTL_MS'
+    tells 0 '.ttl_ms == 20000' acquire "$key-3" --ttl 20s --json
     for spelling in '-t20s' '-t 20s' '--ttl=20s' '--ttl 20s' '-jt20s' '-j -t 20s'; do
         grants_for 20000 $spelling "$key $spelling" || fail "$spelling"
     done
@@ -76,12 +67,6 @@ redis_servers='' tcp_servers=a
     refuses 64 ttl acquire "$key" --ttl
     refuses 64 '' acquire "$key" -t
     refuses 64 json acquire --json=yes "$key"
-}
-
-@test "unknown commands are refused and named" {
-    for name in Run runs '' r '--' $'new\nline'; do
-        refuses 64 '' "$name" "$key"
-    done
 }
 
 @test "a label of 256 bytes is accepted, of 257 refused; an empty one is a label" {

@@ -18,19 +18,13 @@ cannot_write() {
 full() { dlock "$@" >/dev/full; }
 closed() { dlock "$@" >&-; }
 
-@test "acquire to a full disk releases the lock and exits 71" {
+@test "acquire to a full disk, a closed standard output or a pipe without a reader releases the lock and exits 71" {
     for option in '' --json --export; do
         cannot_write 'No space left' full acquire $option "$key"
         is_free "$key"
     done
-}
-
-@test "acquire to a closed standard output releases the lock and exits 71" {
     cannot_write '' closed acquire "$key"
     is_free "$key"
-}
-
-@test "acquire to a pipe without a reader releases the lock and exits 71" {
     cannot_write '' "$PYTHON" -c '
 import os, signal, subprocess, sys
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -51,18 +45,14 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "a token that cannot be written, of a lock that cannot be released: the message says so" {
-    redis_start behind
     proxy_start lossy behind drop@2 # 1 takes it
     cannot_write 'the lock ends with its lease' full acquire --node-timeout 2s -N "$(proxy_node lossy)" "$key"
 }
 
 @test "an error or a step that cannot be written does not change the exit status" {
-    status=0
-    dlock acquire --ttl nonsense "$key" 2>/dev/full || status=$?
-    [ "$status" -eq 64 ]
-    status=0
-    dlock run -v "$key" -- sh -c 'exit 3' 2>/dev/full || status=$?
-    [ "$status" -eq 3 ]
+    deaf() { dlock "$@" 2>/dev/full; }
+    yields 64 deaf acquire --ttl nonsense "$key"
+    yields 3 deaf run -v "$key" -- sh -c 'exit 3'
     is_free "$key"
 }
 
@@ -78,22 +68,17 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     grep -qF "$(node a): held" <<<"$stderr" || fail "expected the node's answer"
 }
 
-@test "--help goes to standard output and exits 0" {
+@test "--help goes to standard output and exits 0, and so does help, which prints the same" {
     works --help
     [[ $output == *Usage:* || $output == *usage:* ]] || fail "expected the usage"
+    outputs "$output" help
     for command in $commands; do
         [[ $output == *"$command"* ]] || fail "expected $command"
     done
     for command in $commands; do
         works "$command" --help
         [[ $output == *"dlock $command"* ]] || fail "expected the synopsis of $command"
-    done
-}
-
-@test "help and --help print the same" {
-    [ "$(dlock help)" = "$(dlock --help)" ]
-    for command in $commands; do
-        [ "$(dlock help "$command")" = "$(dlock "$command" --help)" ]
+        outputs "$output" help "$command"
     done
 }
 
@@ -168,19 +153,15 @@ END
     done
 }
 
-@test "help needs no Redis and no valid environment" {
+@test "help and --version need no Redis and no valid environment" {
     DLOCK_TTL=nonsense DLOCK_NODES=http:// works --help
     DLOCK_CONFIG=$PWD/missing works run --help
     DLOCK_TTL=nonsense DLOCK_CONFIG=$PWD/missing works help run
     DLOCK_CONFIG=$PWD/missing works --version
-}
-
-@test "help for a command that does not exist is a usage error" { refuses 64 nonsense help nonsense; }
-
-@test "--version prints the name and the version" {
-    works --version
-    [ "${#lines[@]}" -ge 1 ]
     [[ ${lines[0]} =~ ^dlock\ [0-9]+\.[0-9]+ ]] || fail "expected dlock and a version"
 }
 
-@test "a missing command is a usage error" { refuses 64 ''; }
+@test "a missing command, and help for one that does not exist, is a usage error" {
+    refuses 64 ''
+    refuses 64 nonsense help nonsense
+}

@@ -5,32 +5,24 @@
 
 load ../lib/redis
 
-# left MIN MAX: the lease has between MIN and MAX milliseconds to go.
-left() {
-    local ms
-    ms=$(rcli a pttl "$key")
-    [ "$ms" -ge "$1" ] || fail "$ms ms left, expected at least $1"
-    [ "$ms" -le "$2" ] || fail "$ms ms left, expected at most $2"
-}
-
 @test "renew restores the full length of the lease, by default that of the acquire, and prints nothing" {
     take "$key" --ttl 20s
     rcli a pexpire "$key" 10000
     silently renew --ttl 20s "$key" "$token"
-    left 15000 20000
+    lasts 15000 20000
     [ "$(rcli a get "$key")" = "$token" ]
     rcli a pexpire "$key" 10000
     works renew --json "$key" "$token"
     json_is '.outcome == "renewed" and .ttl_ms == 20000 and .valid_ms > 10000 and .valid_ms < 20000'
-    left 15000 20000
+    lasts 15000 20000
 }
 
 @test "renew can make a lease longer than it was, and never shortens it" {
     take "$key" --ttl 20s
     works renew --ttl 60s "$key" "$token"
-    left 55000 60000
+    lasts 55000 60000
     works renew --ttl 10s --node-timeout 2s "$key" "$token"
-    left 50000 60000
+    lasts 50000 60000
 }
 
 @test "the token of a lock that --min-hold keeps after its release exits 1, with the reason" {
@@ -41,7 +33,7 @@ left() {
 @test "a lock of another client or type is not renewed" {
     rcli a set "$key" 0123456789abcdef px 20000
     refuses 1 "held by another" renew --ttl 60s "$key" "$OTHER_TOKEN"
-    left 1 20000
+    lasts 1 20000
     rcli a del "$key"
     rcli a rpush "$key" element
     refuses 1 '' renew "$key" "$OTHER_TOKEN"

@@ -16,30 +16,29 @@ first_screen='\x1b[?1049l'
 # frames N FILE: FILE has N rows of our key.
 frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
 
-@test "without a terminal the output is repeated, ^C ends it with 0" {
+# interrupt: ^C ends it with 0.
+interrupt() {
+    kill -INT "$bg"
+    finishes_well
+}
+
+@test "without a terminal the output is repeated, each two seconds by default; ^C ends it with 0" {
     take "$key" --ttl 1m
     start status --watch=100ms "$key"
     wait_until "frames 3 bg.1.out"
-    kill -INT "$bg"
-    finishes_well
+    interrupt
     [[ ${lines[0]} == KEY* && ${lines[1]} == "$key"* && ${lines[2]} == '' && ${lines[3]} == KEY* ]] ||
         fail "expected frames with an empty line between"
     [[ $output != *$'\e'* ]] || fail "expected no escapes"
-}
-
-@test "--watch takes an interval, two seconds by default" {
-    take "$key" --ttl 1m
     start status --watch 100ms --no-headings -o key "$key"
-    wait_until "frames 2 bg.1.out"
-    kill -INT "$bg"
-    finishes_well
+    wait_until "frames 2 bg.2.out"
+    interrupt
     [ "${lines[0]}" = "$key" ]
     start status --watch "$key"
-    wait_until "frames 1 bg.2.out"
+    wait_until "frames 1 bg.3.out"
     kill -CONT "$bg"
-    wait_until "frames 2 bg.2.out"
-    kill -TERM "$bg"
-    finishes 143
+    wait_until "frames 2 bg.3.out"
+    terminate
     [ -z "$stderr" ]
     refuses 64 'too short' status --watch=50ms "$key"
     refuses 64 'invalid duration' status --watch=soon "$key"
@@ -49,8 +48,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     take "$key" --ttl 1m
     start status --json --watch 100ms "$key"
     wait_until "frames 3 bg.1.out"
-    kill -INT "$bg"
-    finishes_well
+    interrupt
     [ "$(jq -r .state <<<"$output" | sort -u)" = held ]
     ! grep -qx '' <<<"$output" || fail "an empty line"
     attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=}' 'expect={' 'send=\x03' -- "$DLOCK" status --json --watch 100ms "$key"
