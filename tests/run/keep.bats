@@ -104,12 +104,9 @@ keeps() {
     no_keeper
 }
 
-@test "--kill-after: SIGKILL before the lease ends" {
+@test "--kill-after, --signal and --on-lost warn" {
     script_goes 'trap "" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 9s --kill-after 200ms "$key")' ': >going' "$lives_on"
     loses_lock 137
-}
-
-@test "--signal and --on-lost warn" {
     script_goes 'trap "exit 5" USR1' 'token=$("$DLOCK" acquire --keep $$ --signal USR1 --ttl 9s "$key")' ': >going' "$lives_on"
     loses_lock 5
     script_goes 'token=$("$DLOCK" acquire --keep $$ --on-lost warn --ttl 9s "$key")' ': >going' "$lives_on"
@@ -155,7 +152,7 @@ keeps() {
     no_keeper
 }
 
-@test "a lock that is held: 75 without a keeper; a wait that a signal ends: 143 or 129" {
+@test "a lock that is held: 75 without a keeper, also with --json and --export; a wait that a signal ends: 143 or 129" {
     take "$key"
     refuses 75 "$key.*held" acquire --keep $$ "$key"
     [ -z "$(keepers)" ]
@@ -167,12 +164,7 @@ keeps() {
         no_keeper
         [ "$(rcli a zcard "{$key}:dlock:waiting")" = 0 ]
     done
-}
-
-@test "--json and --export with --keep report a lock that is held" {
-    take "$key"
-    gives 75 acquire --json --keep $$ "$key"
-    json_is '.outcome == "held" and .holder.owner.command == "acquire"'
+    tells 75 '.outcome == "held" and .holder.owner.command == "acquire"' acquire --json --keep $$ "$key"
     gives 75 acquire --export=sh --keep $$ "$key"
     [ "${lines[-1]}" = '(exit 75)' ]
     [ -z "$(keepers)" ]
@@ -192,9 +184,7 @@ keeps() {
 }
 
 @test "output that cannot be written: 71, and the lock is free" {
-    status=0
-    "$DLOCK" acquire --keep $$ "$key" >/dev/full 2>err || status=$?
-    output='' stderr=$(<err)
+    attempt sh -c 'exec "$0" acquire --keep "$1" "$2" >/dev/full' "$DLOCK" $$ "$key"
     fails 71 'standard output'
     is_free "$key"
     [ -z "$(keepers)" ]

@@ -75,7 +75,6 @@ load ../lib/lost
 # ------------------------------------------------------------ servers that go away
 
 @test "a server that is killed, or whose replies come after the node timeout: the command ends before the lease does" {
-    redis_start mortal
     proxy_start late mortal
     for how in 'proxy_rules late delay=10' 'redis_stop mortal'; do
         DLOCK_NODES=$(proxy_node late) start_holding "$key" --ttl 9s -k 2s "$alive_line"
@@ -96,7 +95,6 @@ load ../lib/lost
     from=$(now_ms)
     within 11000 loses
     ended_before $((from + 6000))
-    has_ended "$command_pid"
 }
 
 @test "a server that was frozen for a moment: the renewal is retried and the command continues" {
@@ -139,10 +137,8 @@ load ../lib/lost
 }
 
 @test "a command is not started if its lease has nearly ended" {
-    redis_start behind
     proxy_start late behind delay=0.9
-    DLOCK_NODES=$(proxy_node late) try run --ttl 1s --node-timeout 5s --report report "$key" -- touch begun
-    fails 69 late
+    DLOCK_NODES=$(proxy_node late) refuses 69 late run --ttl 1s --node-timeout 5s --report report "$key" -- touch begun
     [ ! -e begun ]
     jq -e '.outcome == "no-quorum" and .child == null' report
     wait_until "free '$key' behind"

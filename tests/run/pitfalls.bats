@@ -48,7 +48,6 @@ load ../lib/lost
 @test "check and delete are atomic" {
     # Every reply comes late, so between two commands of a release there is time to take
     # the lock from under it.
-    redis_start behind
     proxy_start late behind
     DLOCK_NODES=$(node behind) take "$key" --ttl 60s
     proxy_rules late delay=0.5
@@ -75,7 +74,6 @@ load ../lib/lost
 }
 
 @test "one failed renewal does not end the renewals" {
-    redis_start behind
     proxy_start lossy behind cut@2 cut@4
     DLOCK_NODES=$(proxy_node lossy) works run --ttl 6s "$key" -- sleep 8
     # Taken, renewed three times at least, two of them a second time, released.

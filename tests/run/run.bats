@@ -23,15 +23,12 @@ load ../lib/redis
     done
 }
 
-@test "a command that is not found: 127, it is named, and the lock is free" {
+@test "a command that is not found: 127, or cannot be executed: 126; it is named, and the lock is free" {
     for command in no-such-command-anywhere ./no-such-file ''; do
         refuses 127 "$command: command not found" run "$key" -- "$command"
         [[ $stderr != *'use -c'* ]]
         is_free "$key"
     done
-}
-
-@test "a command that cannot be executed: 126, it is named, and the lock is free" {
     echo 'echo no' >plain-file
     refuses 126 plain-file run "$key" -- ./plain-file
     is_free "$key"
@@ -42,8 +39,7 @@ load ../lib/redis
 @test "a script without an interpreter line runs, as under a shell" {
     echo 'echo ran' >script
     chmod +x script
-    works run "$key" -- ./script
-    prints ran
+    outputs ran run "$key" -- ./script
 }
 
 @test "a held lock: 75, or what -E says, the command is not started, and the holder is named" {
@@ -61,9 +57,7 @@ load ../lib/redis
 }
 
 @test "run without a command, or without a key, is a usage error" {
-    refuses 64 '' run "$key"
-    refuses 64 '' run "$key" --
-    refuses 64 '' run
+    for words in '' "$key" "$key --"; do refuses 64 '' run $words; done
     is_free "$key"
 }
 
@@ -86,19 +80,14 @@ load ../lib/redis
     is_free "app:$key"
 }
 
-@test "DLOCK_KEY is the key byte by byte" {
-    works run $'a b\n\xff"\'' -- sh -c 'printf %s "$DLOCK_KEY" | od -An -tx1'
-    prints ' 61 20 62 0a ff 22 27'
-}
-
-@test "arguments reach the command as they are" {
+@test "DLOCK_KEY is the key byte by byte, and arguments reach the command as they are" {
+    outputs ' 61 20 62 0a ff 22 27' run $'a b\n\xff"\'' -- sh -c 'printf %s "$DLOCK_KEY" | od -An -tx1'
     works run "$key" -- printf '<%s>' 'a b' '' '*' "q'u\"o" --ttl 5s -- -n $'new\nline'
     prints "<a b><><*><q'u\"o><--ttl><5s><--><-n><new"$'\n'"line>"
 }
 
 @test "options between the key and the command belong to dlock, those after the command to the command" {
-    works run "$key" --ttl 20s -- sh -c 'echo "$DLOCK_TTL_MS"'
-    prints 20000
+    outputs 20000 run "$key" --ttl 20s -- sh -c 'echo "$DLOCK_TTL_MS"'
     works run "$key" --ttl=20s sh -c 'echo "$DLOCK_TTL_MS" "$@"' - --ttl nonsense -n --help
     prints '20000 --ttl nonsense -n --help'
 }
@@ -125,8 +114,7 @@ load ../lib/redis
 }
 
 @test "the default label is the base name of the command" {
-    works run "$key" -- /bin/sh -c "$REDIS_CLI -s $(node a) hget {$key}:dlock label"
-    prints sh
+    outputs sh run "$key" -- /bin/sh -c "$REDIS_CLI -s $(node a) hget {$key}:dlock label"
     try run --label 'nightly backup' "$key" -- sh -c "$REDIS_CLI -s $(node a) hget {$key}:dlock label"
     prints 'nightly backup'
     DLOCK_LABEL=twin try run "$key" -- sh -c "$REDIS_CLI -s $(node a) hget {$key}:dlock label"
@@ -135,12 +123,9 @@ load ../lib/redis
 
 # ------------------------------------------------------- what is said, and not
 
-@test "-q does not suppress errors" {
+@test "-q does not suppress errors, -v prints the steps to standard error, and never the token" {
     refuses 69 '' run -q --node "$PWD/nobody" "$key" -- true
     refuses 127 '' run -q "$key" -- no-such-command-anywhere
-}
-
-@test "-v prints the steps to standard error, and never the token" {
     gives 0 run -v "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
     [[ $output =~ ^[A-Za-z0-9_-]{22}$ ]]
     [ "${#stderr_lines[@]}" -ge 2 ] || fail "expected the steps"
@@ -194,8 +179,5 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     # A freezer of processes wakes them, too.
     [ "$(wakes "$bg")" -lt $((before + 3)) ] || fail "woken: before $before, after $(wakes "$bg")"
     [ "$(pgrep -P "$bg")" = "$command_pid" ] || fail "children: $(pgrep -aP "$bg")"
-    kill "$command_pid"
-    finishes 143
+    terminate_command
 }
-
-# ------------------------------------------------------------ release at the end

@@ -60,12 +60,9 @@ signals_of() {
     [ ! -s log ]
 }
 
-@test "an ignored SIGCHLD does not hide the exit status of the command" {
+@test "an ignored SIGCHLD does not hide the exit status of the command, nor do blocked signals stop dlock from working" {
     yields 6 "$PYTHON" -c "$with_signals" '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
     is_free "$key"
-}
-
-@test "a blocked SIGTERM or SIGCHLD does not stop dlock from working" {
     yields 6 "$PYTHON" -c "$with_signals" TERM,CHLD,ALRM,USR1 '' "$DLOCK" run "$key" -- sh -c 'exit 6'
     is_free "$key"
 }
@@ -172,15 +169,13 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     wait_until "[ \"\$(process_state $command_pid)\" = T ]"
     kill -s CONT "$bg"
     wait_until "[ \"\$(process_state $command_pid)\" = S ]"
-    kill -s TERM "$bg"
-    finishes 143
+    terminate
 }
 
 @test "a signal also reaches the processes that the command started" {
     start_holding "$key" 'sleep 30 & echo $! >child; wait'
     wait_until '[ -s child ]'
-    kill -s TERM "$bg"
-    finishes 143
+    terminate
     has_ended "$(cat child)"
     is_free "$key"
 }
@@ -232,18 +227,14 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
 
 @test "a waiter whose standard error is not read gets the lock, or dies of the signal that it received" {
     take "$key"
-    waiter=("$PYTHON" -c "$deaf" "$DLOCK" run -v --wait 30s "$key" -- touch begun)
-    "${waiter[@]}" 3>&- 4>&- &
-    pid=$!
-    wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
-    kill -s TERM "$pid"
-    waits_for 143 "$pid"
-    [ ! -e begun ]
-    "${waiter[@]}" 3>&- 4>&- &
-    pid=$!
-    wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
-    "$DLOCK" release "$key" "$token"
-    waits_for 0 "$pid"
+    for how in 'kill -TERM $pid' '"$DLOCK" release "$key" "$token"'; do
+        [ ! -e begun ]
+        "$PYTHON" -c "$deaf" "$DLOCK" run -v --wait 30s "$key" -- touch begun 3>&- 4>&- &
+        pid=$!
+        wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
+        eval "$how"
+        waits_for $([[ $how == kill* ]] && echo 143 || echo 0) "$pid"
+    done
     [ -e begun ]
 }
 
@@ -269,10 +260,7 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
         short_sleep 0.5 # SIGKILL is tried, too
         alive "$pid"
         kill "$pid"
-        wait_until "! alive $bg"
-        status=0
-        wait "$bg" || status=$?
-        [ "$status" -eq 76 ] || fail "$status: $(cat somebody.out)"
+        waits_for 76 "$bg" || fail "$(cat somebody.out)"
         [ "$(grep -c '^dlock: ' somebody.out)" -eq 2 ] || fail "$(cat somebody.out)"
         grep -qx "dlock: $key: may not send SIGTERM to process $pid; it CONTINUES" somebody.out
     done
