@@ -10,17 +10,8 @@ load ../lib/tls
 
 redis_servers=a node_count=3
 
-# A command for `dlock run` that ends when the test says so, with status 5.
-until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 5'
-
-# holding KEY ARG...: dlock run ARG... with that command in the background, and it holds KEY at the node.
-holding() {
-    local k=$1
-    shift
-    start run "$@" -- "$k" -- sh -c ": >begun-$k; $until_stop"
-    wait_until "[ -e 'begun-$k' ] || ! alive $bg"
-    [ -e "begun-$k" ] || fail "$(cat "bg.$bg_count.err")"
-}
+# holding KEY ARG...: dlock run ARG... holds KEY, until the test says so; then its command ends with 5.
+holding() { DLOCK_NODE_TIMEOUT='' start_holding "$@" 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'; }
 
 # nobody_at SERVER...: no connection is left there but redis-cli's own and blocked ones.
 nobody_at() {
@@ -35,9 +26,9 @@ hang_up_at() {
     for name; do rcli "$name" client kill type normal skipme yes >/dev/null; done
 }
 
-# ends PID STATUS: the run ends with STATUS and prints no message.
+# ends [PID]: the run ends, with its 5, and prints no message.
 ends() {
-    finishes "$2" "$1"
+    stops 5 "$@"
     [ -z "$stderr" ] || fail "expected nothing on standard error"
 }
 
@@ -65,10 +56,9 @@ served() { finishes_well "$1" 10; }
     DLOCK_NODES=$(node idle)
     rcli idle del "$key-deleted" >/dev/null
     gives 0 break --force "$key-broken"
-    touch stop
-    ends "$one" 5
+    ends "$one"
     served "$waiter"
-    ends "$three" 5
+    ends "$three"
     is_free_everywhere "$key-three" 3
     finish "$deleted"
     fails 76 'the lock was lost: gone: it expired, was broken or was released'
@@ -123,8 +113,7 @@ served() { finishes_well "$1" 10; }
     redis_stop durable
     redis_start durable "${options[@]}"
     held "$key" durable
-    touch stop
-    ends "$bg" 5
+    ends
     is_free "$key" durable
 }
 
@@ -145,8 +134,7 @@ served() { finishes_well "$1" 10; }
     redis_start mortal
     DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 2s --history 0
     redis_stop mortal
-    touch stop
-    within 4000 finishes 5
+    within 4000 stops 5
     complains "$key: not released: .*no such socket"
 }
 
@@ -154,8 +142,7 @@ served() { finishes_well "$1" 10; }
     redis_start mortal
     DLOCK_NODES="$(node n1) $(node n2) $(node mortal)" holding "$key" --node-timeout 10s
     redis_stop mortal
-    touch stop
-    within 5000 finishes 5
+    within 5000 stops 5
     is_free_everywhere "$key" 2
 }
 
@@ -237,9 +224,8 @@ haproxy_start_tls() {
     waiter=$bg
     wait_until "rcli behind client list | grep -q cmd=blpop"
     wait_until "! rcli behind client list | grep -q cmd=blpop"
-    touch stop
-    ends "$plain" 5
-    ends "$tls" 5
+    ends "$plain"
+    ends "$tls"
     is_free "$key-tls" behind
     served "$waiter"
 }
@@ -261,8 +247,7 @@ haproxy_start_tls() {
     trust
     DLOCK_NODES=rediss://127.0.0.1:$port holding "$key"
     wait_until "nobody_at behind"
-    touch stop
-    ends "$bg" 5
+    ends
     is_free "$key" behind
 }
 
@@ -273,8 +258,7 @@ haproxy_start_tls() {
 connections_end() {
     holding "$key-kill"
     hang_up_at "$1"
-    touch stop
-    ends "$bg" 5
+    ends
     is_free "$key-kill" "$1"
     rm stop
     holding "$key-restart" -v --node-timeout 15s

@@ -34,8 +34,7 @@ start_py() {
     refuses 75 "$key.*held" acquire "$key"
     refuses 75 '' run "$key" -- touch ran
     [ ! -e ran ]
-    gives 0 status --json "$key"
-    [ "$(jq -r .state <<<"$output")" = foreign ]
+    status_is '.state == "foreign"'
     touch stop
     wait "$peer"
     works run "$key" -- touch ran
@@ -60,5 +59,3 @@ start_py() {
         'except redis.exceptions.LockNotOwnedError:' '    pass'
     is_held "$key"
 }
-
-# ------------------------------------------------------ node-redlock, ioredis

@@ -32,15 +32,12 @@ setup() {
     gives 1 status --config config "$key"
 }
 
-@test "without --cacert the system's authorities count: 69" {
+@test "another authority, or without --cacert those of the system: 69" {
+    refuses 69 'its certificate is not accepted.*certificate' acquire --cacert "$(certs)/other-ca.crt" "$key"
+    is_free "$key" t
     unset DLOCK_CACERT
     refuses 69 "$(port_of t): its certificate is not accepted for 127.0.0.1: .*; see --cacert" acquire "$key"
     SSL_CERT_FILE=$(certs)/ca.crt gives 1 status "$key"
-}
-
-@test "another authority: 69" {
-    refuses 69 'its certificate is not accepted.*certificate' acquire --cacert "$(certs)/other-ca.crt" "$key"
-    is_free "$key" t
 }
 
 @test "a certificate that has expired, of another host, of another authority: 69" {
@@ -62,15 +59,12 @@ setup() {
     DLOCK_INSECURE=1 gives 1 status "$key"
     DLOCK_INSECURE=0 gives 69 status "$key"
     DLOCK_INSECURE=maybe refuses 64 DLOCK_INSECURE status "$key"
-    redis_stop bad
 }
 
 @test "--insecure: --cacert is ignored, which is said; doctor warns" {
-    gives 1 status --insecure "$key"
-    complains '--cacert is ignored'
+    warns 1 '--cacert is ignored' status --insecure "$key"
     unset DLOCK_CACERT
-    gives 1 status --insecure --cacertdir "$(certs)/folder" "$key"
-    complains '--cacertdir is ignored'
+    warns 1 '--cacertdir is ignored' status --insecure --cacertdir "$(certs)/folder" "$key"
     quietly 1 status -N "$(node a)" --insecure --cacert nobody "$key"
     gives 1 doctor --insecure --json
     [ "$(jq -r 'select(.check == "tls") | .result' <<<"$output")" = warn ] || fail "expected a warning"
@@ -121,7 +115,6 @@ setup() {
     DLOCK_NODES=$(tls_node strict)
     refuses 77 'it requires a client certificate; see --cert' acquire "$key"
     gives 1 status --cert "$(certs)/both.pem" "$key"
-    redis_stop strict
 }
 
 @test "unusable files: 78, and the option and the file are named" {
@@ -138,33 +131,24 @@ setup() {
     refuses 78 '--key: .*mismatch' status --cert "$(certs)/client.crt" --key "$(certs)/stranger.key" "$key"
     # A passphrase is not asked for.
     refuses 78 '--key: ' status --cert "$(certs)/client.crt" --key "$(certs)/locked.key" "$key"
-}
-
-@test "files for TLS are not read if no node uses TLS" {
+    # They are not read if no node uses TLS.
     quietly 1 status -N "$(node a)" --cacert nobody --cert nobody "$key"
 }
 
 # ------------------------------------------------------------------------ who doesn't speak it
 
-@test "a plain server behind rediss://: 69, within the node timeout" {
-    DLOCK_NODES=rediss://127.0.0.1:$(port_of a)
-    within 15000 refuses 69 'TLS' acquire --node-timeout 1s "$key"
+@test "a plain server or a web server behind rediss://: 69, within the node timeout; a TLS server behind redis://: advice" {
+    within 15000 refuses 69 'TLS' acquire --node-timeout 1s -N "rediss://127.0.0.1:$(port_of a)" "$key"
     is_free "$key"
-}
-
-@test "a web server behind rediss://: 69" {
     servers_start web tcp/http
     try acquire -N "rediss://127.0.0.1:$(cat "$(server_dir web)/http.port")" "$key"
     fails 69 'does not speak TLS.*use a URL without TLS'
-}
-
-@test "a TLS server behind redis://: 69, with advice" {
     refuses 69 'speaks TLS.* use rediss://' acquire -N "redis://127.0.0.1:$(port_of t)" "$key"
     is_free "$key" t
 }
 
 # It takes hardly any time of the processor.
-@test "a handshake that hangs ends with the node timeout: 69" {
+@test "a handshake that hangs, or a server that hangs after it, ends with the node timeout: 69" {
     servers_start hung tcp/silent tcp/close tcp/unanswered
     within 15000 attempt bash -c 'ulimit -t 1; exec "$@"' - "$DLOCK" acquire --node-timeout 3s \
         -N "rediss://127.0.0.1:$(cat "$(server_dir hung)/silent.port")" "$key"
@@ -174,9 +158,6 @@ setup() {
     fails 69 'closed the connection at the TLS handshake'
     within 15000 try acquire --node-timeout 500ms -N "rediss://127.0.0.1:$(cat "$(server_dir hung)/unanswered.port")" "$key"
     fails 69 'no connection in time'
-}
-
-@test "a server that hangs after the handshake ends with the node timeout: 69" {
     redis_freeze t
     within 15000 try acquire --node-timeout 500ms "$key"
     redis_thaw t
@@ -199,7 +180,7 @@ setup() {
     take "$key"
     began=$SECONDS
     start acquire -v --wait 60s "$key"
-    wait_until "rcli t info clients | grep -q '^blocked_clients:1'"
+    wait_until "[[ \$(rcli t info clients) == *blocked_clients:1* ]]"
     dlock release "$key" "$token"
     finishes 0
     [ "$(rcli t get "$key")" = "$output" ]
@@ -226,7 +207,6 @@ setup() {
     take "$key"
     [ "$(REDISCLI_AUTH='s:e/c@r%t' rcli locked -n 3 get "$key")" = "$token" ]
     DLOCK_PASSWORD=wrong refuses 77 'wrong user or password' status -N "$(tls_node locked)" "$key"
-    redis_stop locked
 }
 
 @test "large replies over TLS: hundreds of locks are listed" {
@@ -261,12 +241,10 @@ setup() {
     start_holding "$key" -N "$(node a)" 'exec sleep 60'
     grep -q libc.so "/proc/$bg/maps" # it can be read
     [ "$(grep -c libssl "/proc/$bg/maps")" -eq 0 ] || fail "libssl is loaded without need"
-    kill "$command_pid"
-    finish
+    terminate_command
     start_holding "$key" 'exec sleep 60'
     grep -q libssl "/proc/$bg/maps"
-    kill "$command_pid"
-    finish
+    terminate_command
 }
 
 @test "a first node whose connection takes longer than an attempt has the queue of the waiters" {
