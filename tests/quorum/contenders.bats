@@ -60,8 +60,7 @@ all_visited() {
     # the node timeout; six that long would take 24 seconds.
     start acquire --ttl 60s --node-timeout 4s --wait 60s -v "$key"
     wait_until "[ \$(grep -c 'next try' bg.1.err) -ge 6 ]" 18
-    kill -TERM "$bg"
-    finish
+    terminate
     redis_thaw n3
     rolled_back "$key" n2
     rolled_back "$key" n3
@@ -136,8 +135,7 @@ ends_in_time() {
     redis_freeze n2
     ends_in_time 2
     nodes_restore
-    rcli n1 del "$key"
-    rcli n2 del "$key"
+    on_all 2 del "$key"
     take "$key"
     # All wait at the first node.
     redis_freeze n1

@@ -23,12 +23,6 @@ ends_well() {
     wait_until "free_everywhere '$key' 5"
 }
 
-# is_lost: the lock is gone, and so is the command.
-is_lost() {
-    loses
-    has_ended "$command_pid"
-}
-
 @test "two of five nodes die during a run" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     redis_stop n1
@@ -58,8 +52,7 @@ is_lost() {
 @test "nodes that were down at the grant get the lock, with its metadata, when they start empty" {
     redis_stop n1 n2
     start_holding "$key" --ttl 3s -k 100ms --label backup "$until_stop"
-    redis_start n1
-    redis_start n2
+    nodes_restore
     token=$(rcli n3 get "$key")
     wait_until "held_everywhere '$key' 5 '$token'"
     for name in n1 n2; do
@@ -120,7 +113,7 @@ is_lost() {
     redis_freeze n4 n5
     restart_empty n1 n2 n3
     redis_thaw n4 n5
-    is_lost
+    loses
     wait_until "free_everywhere '$key' 5"
 }
 
@@ -132,14 +125,14 @@ is_lost() {
     on_all 3 del "$key"
     kill -CONT "$bg"
     # The next renewal is due within a third of the lease.
-    within 8000 is_lost
+    within 8000 loses
     wait_until "free_everywhere '$key' 5"
 }
 
 @test "another client has a majority: lost, and its keys stay" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     on_all 3 set "$key" "$OTHER_TOKEN" px 60000
-    is_lost
+    loses
     [ "$(holders "$key" 3)" -eq 3 ]
     wait_until "free '$key' n4 && free '$key' n5"
 }
@@ -148,7 +141,7 @@ is_lost() {
     start_holding "$key" --ttl 4s -k 1300ms "$until_stop"
     redis_stop n1 n2
     redis_freeze n3
-    is_lost
+    loses
     [ "$killed_by_timer" = yes ] || complains "$key.*could not be renewed"
     redis_thaw n3
     wait_until "free '$key' n3 && free '$key' n4 && free '$key' n5"

@@ -50,9 +50,7 @@ three_of_five() { all_fail "$1" 5 3; }
     use_faulty hung 5 3
     start acquire --ttl 60s --node-timeout 20s "$key"
     wait_until "held '$key' n4 && held '$key' n5"
-    kill -TERM "$bg"
-    finish
-    [ "$status" -eq 143 ] || fail "expected it to die of the signal"
+    terminate
     rolled_back_everywhere hung "$key" 5 3
 }
 

@@ -103,8 +103,7 @@ keeps_dlock_out() {
     refuses 75 "$key: held by a client that is not dlock" acquire "$key"
     refuses 75 '' run "$key" -- touch ran
     [ ! -e ran ]
-    works status --json "$key"
-    [ "$(jq -r .state <<<"$output")" = foreign ]
+    status_is '.state == "foreign"'
     refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
     refuses 1 "held by another" renew "$key" "$OTHER_TOKEN"
     [ "$(holders "$key" 5)" -ge 3 ]
@@ -142,8 +141,7 @@ is_kept_out() {
     wait_until 'kept 5'
     fails_to_acquire "$1"
     kept 5
-    rcli n1 del "$key"
-    rcli n2 del "$key"
+    on_all 2 del "$key"
     fails_to_acquire "$1"
     kept 3
     dlock release "$key" "$token"

@@ -6,13 +6,6 @@
 
 load ../lib/quorum
 
-@test "held: 75, and the holder is named" {
-    take "$key" --label backup --ttl 20s
-    try acquire "$key"
-    fails 75 "$key: held by $(id -un)@$(uname -n):[0-9]+ \(backup\), 1[0-9.]+s of its lease left; "
-    refuses 9 held acquire -E 9 "$key"
-}
-
 @test "kept for longer than the wait: the others wait until the command is done, and skip it" {
     runs_once 10m 1h
     within 3000 refuses 75 'kept until .*dlock break' run --wait 30s "$key" -- true
@@ -31,8 +24,7 @@ load ../lib/quorum
 
 @test "held on a minority: granted" {
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
-    works acquire --json "$key"
-    [ "$(jq .granted <<<"$output")" -eq 3 ] || fail "expected three nodes to have granted"
+    tells 0 '.granted == 3' acquire --json "$key"
     [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
     works release "$key" "$(jq -r .token <<<"$output")"
     wait_until "[ \$(holders '$key' 5) -eq 2 ]"
@@ -51,8 +43,7 @@ load ../lib/quorum
     split_votes
     start acquire --node-timeout 15s -v "$key"
     wait_until "grep -q 'contended.*next try' bg.1.err"
-    rcli n1 del "$key"
-    rcli n2 del "$key"
+    on_all 2 del "$key"
     finishes 0
     [ "$(rcli n1 get "$key")" = "$output" ]
 }
@@ -112,8 +103,7 @@ load ../lib/quorum
     for i in 2 3; do rcli "n$i" set "$key" foreign px 60000; done
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" start run --ttl 60s --wait 60s "$key" -- true
     rolled_back "$key" n1
-    kill "$bg"
-    finishes 143
+    terminate
 }
 
 @test "refused by a majority: 77, and nothing is left on the others" {

@@ -7,8 +7,7 @@ load ../lib/quorum
 
 @test "held everywhere" {
     take "$key" --ttl 60s --label backup
-    works status --json "$key"
-    json_is '.state == "held" and .label == "backup" and .token_hint == $token[:4]'
+    status_is '.state == "held" and .label == "backup" and .token_hint == $token[:4]'
     json_is '(.nodes | length) == 5 and ([.nodes[].state] | unique) == ["held"] and ([.nodes[].error] | unique) == [null]'
     json_is "[.nodes[].node] == [$(for name in $(node_names 5); do printf '"%s",' "$(node "$name")"; done | sed 's/,$//')]"
     works status "$key"
@@ -40,8 +39,7 @@ load ../lib/quorum
 
 @test "status shows "contended" if no token has a majority" {
     split_votes
-    works status --json "$key"
-    json_is '.state == "contended" and .ttl_ms == 0 and .owner == null and .label == null and .token_hint == null'
+    status_is '.state == "contended" and .ttl_ms == 0 and .owner == null and .label == null and .token_hint == null'
     json_is '[.nodes[].state] == ["foreign", "foreign", "foreign", "foreign", "free"]'
     gives 0 status "$key"
     [[ ${lines[1]} =~ ^"$key"\ +contended\  ]] || fail "expected contended"
@@ -60,8 +58,7 @@ load ../lib/quorum
     take "$key-one" --ttl 60s
     take "$key-two" --ttl 60s
     redis_stop n1 n2
-    redis_start n1
-    redis_start n2
+    nodes_restore
     take "$key-three" --ttl 60s
     for how in '' "$key-*"; do
         gives 0 status --json ${how:+"$how"}
