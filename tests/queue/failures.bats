@@ -14,11 +14,7 @@ at_once=8000
 
 # all_three_served: all of three waiters got the lock, in any order, one after the other.
 all_three_served() {
-    local pid
-    for pid in "${waiter[@]}"; do
-        finishes 0 "$pid"
-    done
-    no_overlap
+    waiters_succeed
     [ "$(sort served | tr -d '\n')" = 123 ] || fail "expected 1 2 3, not $(paste -sd ' ' served)"
 }
 
@@ -77,10 +73,7 @@ entry_ms() {
     newer 3
     queue_length_is 3
     dlock release "$key" "$token"
-    for pid in "${waiter[@]}"; do
-        finishes 0 "$pid"
-    done
-    no_overlap
+    waiters_succeed
     [ "$(wc -l <served)" -eq 3 ]
     nothing_is_left "$key" n1
 }
@@ -132,10 +125,7 @@ entry_ms() {
     queue_waiters 4
     end_process "$holder"
     held "$key" n1
-    for pid in "${waiter[@]}"; do
-        finishes 0 "$pid"
-    done
-    no_overlap
+    waiters_succeed
     # They try at intervals of 15 ms, so on a slow machine not the first waiter may be the first to try.
     first=$(head -n 1 served)
     [ "$(tail -n +2 served)" = "$(seq 4 | grep -vx "$first")" ] || fail "$(cat served)"

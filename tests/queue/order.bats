@@ -94,11 +94,9 @@ load ../lib/queue
     gives 1 run "$key" -- false
     take "$key" --ttl 60s
     queue_waiters 2
-    kill -TERM "${waiter[0]}" # it has given up, and does not count
-    finish "${waiter[0]}"
+    terminate "${waiter[0]}" # it has given up, and does not count
     queue_waiters 2
-    kill -TERM "${waiter[3]}"
-    finish "${waiter[3]}"
+    terminate "${waiter[3]}"
     [[ $stderr == "dlock: $key: waiting, 2 before us; held by "*"; the last 2 took "*"ms to "*ms* ]] || fail 'expected the place'
     dlock release "$key" "$token"
     unset 'waiter[3]' 'waiter[0]'
@@ -152,12 +150,10 @@ refused_beside() {
     gives 0 status "*$key*"
     [ "${#lines[@]}" -eq 2 ] || fail 'expected one lock'
     [[ ${lines[0]} == *WAITING* && ${lines[1]} =~ \ 2\ +1/1 ]] || fail 'expected two who wait'
-    kill -TERM "${waiter[0]}"
-    finish "${waiter[0]}"
+    terminate "${waiter[0]}"
     queue_length_is 1
     status_is '.waiting == 1'
-    kill -TERM "${waiter[1]}"
-    finish "${waiter[1]}"
+    terminate "${waiter[1]}"
     queue_length_is 0
     status_is '.waiting == 0'
     dlock release "$key" "$token"

@@ -41,16 +41,11 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     waited_in_vain 5
 }
 
-@test "-n and --no-wait try once, whatever DLOCK_WAIT is" {
+@test "-n and --no-wait try once, whatever DLOCK_WAIT is; of -n and --wait the last one counts, and DLOCK_WAIT is --wait" {
     take "$key"
-    for how in -n --no-wait '--wait 0' '--wait 0s'; do
+    for how in -n --no-wait '--wait 0' '--wait 0s' '--wait 30s -n'; do
         DLOCK_WAIT=30s within 3000 refuses 75 '' acquire $how "$key"
     done
-}
-
-@test "of -n and --wait the last one counts, and DLOCK_WAIT is the variable of --wait" {
-    take "$key"
-    within 3000 refuses 75 '' acquire --wait 30s -n "$key"
     within 3000 try acquire -n --wait 300ms "$key"
     at_least 300
     waited_in_vain 75
@@ -82,9 +77,9 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 @test "a waiter that was killed does not get the lock afterwards" {
     take "$key"
     start acquire --wait 30s "$key"
-    wait_until "rcli a info clients | grep -q '^blocked_clients:1'"
+    wait_until "[[ \$(rcli a info clients) == *blocked_clients:1* ]]"
     end_process "$bg"
-    wait_until "rcli a info clients | grep -q '^blocked_clients:0'"
+    wait_until "[[ \$(rcli a info clients) == *blocked_clients:0* ]]"
     dlock release "$key" "$token"
     # Nobody uses the handoff token; after the window the lock is free.
     [ "$(rcli a get "$key")" = "$token" ]

@@ -60,8 +60,7 @@ node_count=1
     works status --prometheus "$key"
     [[ $output == *"dlock_shared{key=\"$key\"} 1"*"dlock_holders{key=\"$key\"} 2"* ]] || fail 'expected two readers'
     take other
-    works status --json other
-    json_is '.state == "held" and .holders == 1'
+    tells 0 '.state == "held" and .holders == 1' status --json other
 }
 
 @test "a refusal as JSON, the line of a wait, and status --waiters" {
@@ -70,8 +69,7 @@ node_count=1
     grep -q 'waiting; shared by 1 reader, the first was' "bg.$bg_count.err"
     readers_wait 1
     grep -q 'waiting, 1 before us; shared by 1 reader, the first was .*, and a writer waits' "bg.$bg_count.err"
-    gives 75 acquire --json --shared "$key"
-    json_is '.outcome == "held" and .holder.state == "shared"'
+    tells 75 '.outcome == "held" and .holder.state == "shared"' acquire --json --shared "$key"
     works status --json --waiters "$key"
     [ "${#lines[@]}" -eq 2 ]
 }

@@ -44,8 +44,7 @@ setup() {
         refuses 64 "invalid number of slots '${n//./[.]}'; use 1 to 64" run --slots="$n" "$key" -- true
     done
     DLOCK_SLOTS=65 refuses 64 "DLOCK_SLOTS: invalid number of slots '65'; use 1 to 64" run "$key" -- true
-    DLOCK_SLOTS=1 works run "$key" -- sh -c 'echo "$DLOCK_KEY"'
-    prints "{$key}:slot-1"
+    DLOCK_SLOTS=1 outputs "{$key}:slot-1" run "$key" -- sh -c 'echo "$DLOCK_KEY"'
 }
 
 @test "what --slots does not go with: 64" {
@@ -86,8 +85,7 @@ setup() {
 }
 
 @test "JSON of run, acquire and --report has the slot, its name and how many there are" {
-    works acquire --json --slots 1 "$key"
-    json_is '.key == "{\($key)}:slot-1" and .slot == 1 and .slots == 1'
+    tells 0 '.key == "{\($key)}:slot-1" and .slot == 1 and .slots == 1' acquire --json --slots 1 "$key"
     gives 75 run --json --slots 1 "$key" -- true
     json_is '.outcome == "held" and .key == $key and .slot == null and .slots == 1 and .holder.ttl_ms > 0'
     works run --slots 2 --report report "$key" -- true
@@ -151,14 +149,12 @@ setup() {
 }
 
 @test "nested: a further slot, and 64 once this process has all of them" {
-    works run --slots 2 "$key" -- "$DLOCK" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_HOLDS" | wc -w'
-    prints 2
+    outputs 2 run --slots 2 "$key" -- "$DLOCK" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_HOLDS" | wc -w'
     gives 64 run --slots 1 "$key" -- "$DLOCK" run --slots 1 --wait 20s "$key" -- true
     complains 'this process is in the only slot already, and would wait for itself'
     gives 64 run --slots 2 "$key" -- "$DLOCK" run --slots 2 "$key" -- "$DLOCK" run --slots 2 --wait 20s "$key" -- true
     complains 'this process is in all 2 slots already, and would wait for itself'
-    works run --slots 1 "$key" -- "$DLOCK" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
-    prints 2
+    outputs 2 run --slots 1 "$key" -- "$DLOCK" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     works run --slots 1 "$key" -- sh -c '"$DLOCK" run "$DLOCK_KEY" -- true' # enters it again, as any lock
 }
 

@@ -20,8 +20,7 @@ setup() {
     start_holding "$key" --slots 2 --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
     rcli n1 del "$name" >/dev/null
     finishes 76 "$first"
-    works run --slots 2 "$key" -- sh -c 'echo "$DLOCK_KEY"'
-    prints "$name"
+    outputs "$name" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_KEY"'
     stops 0
 }
 

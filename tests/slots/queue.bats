@@ -77,8 +77,7 @@ said() { cat bg.*.err | grep -c -- "$1"; }
     local low
     take_slots 3
     refuses 75 'all 2 slots' run --slots 2 "$key" -- true
-    works run --slots 4 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
-    prints 4
+    outputs 4 run --slots 4 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     queue_for 1 1
     low=${waiter[0]}
     waiter=()
@@ -105,8 +104,7 @@ said() { cat bg.*.err | grep -c -- "$1"; }
     # The next one waits for the end of the lease.
     take_slot 2
     rcli n1 pexpire "$killed" 3000 >/dev/null
-    works run --slots 2 --wait 30s "$key" -- sh -c 'echo "$DLOCK_KEY"'
-    prints "$killed"
+    outputs "$killed" run --slots 2 --wait 30s "$key" -- sh -c 'echo "$DLOCK_KEY"'
 }
 
 @test "a waiter that was killed costs other waiters nothing" {

@@ -81,8 +81,7 @@ at_once=8000
     use 5
     take_slots_on_all 5 2
     queue_for 2 1
-    kill -TERM "${waiter[0]}"
-    finishes 143 "${waiter[0]}"
+    terminate "${waiter[0]}"
     wait_until "! on_all 5 keys '{$key}:slots:*' | grep ."
 }
 
