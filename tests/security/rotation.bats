@@ -185,7 +185,6 @@ survives() {
     is_renewed "$key" n1
     touch finish
     finishes 0
-    redis_stop own
 }
 
 # ----------------------------------------------------------------- wrong usage

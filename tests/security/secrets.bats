@@ -27,8 +27,7 @@ says_nothing_hidden() { [[ $output$stderr != *sesame* ]] || fail "the password i
             file=/proc/$pid/cmdline
             shown+=$(tr '\0' ' ' <"$file") || true # it may have ended
         done
-        kill "$command_pid"
-        finishes 143
+        terminate_command
     done
     [[ $shown == *"redis://***"*"@127.0.0.1"* ]] || fail "expected the node without its password in: $shown"
     [[ $shown != *sesame* ]] || fail "the password is in the list of processes: $shown"
@@ -59,8 +58,7 @@ time.sleep(60)"
     wait_until "grep -qs dumpable somebody.out bg.*.out || ! alive $bg"
     grep -qxh 'dumpable 1' somebody.out bg.*.out 2>/dev/null || fail "$(cat somebody.out bg.*.out 2>&1)"
     [ "$(stat -c %u "/proc/$bg/environ")" -eq 0 ] || fail "its memory can be read"
-    kill "$bg"
-    wait_until "! alive $bg"
+    end_process "$bg"
 }
 
 @test "with a password the memory of a keeper is protected, and that of the process beside it" {
@@ -73,8 +71,7 @@ time.sleep(60)"
     for pid in "$bg" $(cat "/proc/$bg/task/$bg/children"); do
         [ "$(stat -c %u "/proc/$pid/environ")" -eq 0 ] || fail "the memory of $pid can be read"
     done
-    kill "$bg" "$holder"
-    wait_until "! alive $bg && ! alive $holder"
+    end_process "$bg" "$holder"
 }
 
 @test "without a password the memory is not protected" {
@@ -82,8 +79,7 @@ time.sleep(60)"
     as_somebody run -N "$(node open)" "$key" -- sh -c 'echo begun; exec sleep 60'
     wait_until "grep -qs begun somebody.out bg.*.out || ! alive $bg"
     [ "$(stat -c %u "/proc/$bg/environ")" -ne 0 ] || fail "its memory is hidden"
-    kill "$bg"
-    wait_until "! alive $bg"
+    end_process "$bg"
 }
 
 @test "the environment of COMMAND is that of the caller and five variables" {
@@ -167,13 +163,12 @@ time.sleep(60)"
             says EVAL "-ERR what is ${padding}sesame-word?\r\n"
             says SENTINEL "-NOAUTH what is ${padding}sesame-word?\r\n"
             says CLUSTER "-ERR what is ${padding}sesame-word?\r\n"
-            try run -v -N "${node:-redis:}//me:sesame-word@$(liar_tcp)$([ "$node" != redis+sentinel: ] || echo /s)" "$key" -- true
-            [ "$status" -eq 69 ] || exits 77
-            [[ $stderr == *'what is'* && $stderr != *sesam* ]] || fail 'the password is shown'
-            rm -f "$(server_dir liar)"/says.AUTH
-            try run -v -N "${node:-redis:}//me:sesame-word@$(liar_tcp)$([ "$node" != redis+sentinel: ] || echo /s)" "$key" -- true
-            [ "$status" -eq 69 ] || exits 77
-            [[ $stderr == *'what is'* && $stderr != *sesam* ]] || fail 'the password is shown'
+            for _ in 1 2; do
+                try run -v -N "${node:-redis:}//me:sesame-word@$(liar_tcp)$([ "$node" != redis+sentinel: ] || echo /s)" "$key" -- true
+                [ "$status" -eq 69 ] || exits 77
+                [[ $stderr == *'what is'* && $stderr != *sesam* ]] || fail 'the password is shown'
+                rm -f "$(server_dir liar)"/says.AUTH
+            done
         done
     done
     says SENTINEL "*2\r\n$(bulk sesame-word)$(bulk 80)"
@@ -200,8 +195,7 @@ time.sleep(60)"
     echo "node $(locked_node)" >config
     unset DLOCK_NODES
     chmod 644 config
-    gives 1 status --config config "$key"
-    complains 'config contains a password and is world-readable'
+    warns 1 'config contains a password and is world-readable' status --config config "$key"
     says_nothing_hidden
     DLOCK_CONFIG=config quietly 1 status -q "$key"
     chmod 640 config
@@ -213,16 +207,14 @@ time.sleep(60)"
     # Which modes and groups are a reason to warn is in tests/unit/option.c.
     echo "node $(node a)" >config
     chmod 646 config
-    gives 1 status --config config "$key"
-    complains 'config can be written by others; use chmod go-w'
+    warns 1 'config can be written by others; use chmod go-w' status --config config "$key"
 }
 
 @test "a world-readable password file causes a warning" {
     DLOCK_NODES=$(node locked)
     echo sesame-word >pass
     chmod 644 pass
-    gives 1 status --password-file pass "$key"
-    complains 'the password file pass.* is world-readable'
+    warns 1 'the password file pass.* is world-readable' status --password-file pass "$key"
     try doctor --password-file pass
     [ "$(grep -c world-readable <<<"$stderr")" = 1 ] || fail 'expected it once'
     quietly 1 status -q --password-file pass "$key"

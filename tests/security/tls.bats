@@ -55,8 +55,7 @@ ends_in_time() {
     for node in "rediss://$(at on-path hellos)" "zks://$(at on-path hellos)" "rediss://$(at holder update)"; do
         start run -v --node-wait forever -N "$node" "$key" -- touch ran
         wait_until '[ "$(wc -l <bg.$bg_count.err)" -ge 2 ]'
-        kill "$bg"
-        finishes 143
+        terminate
         [ ! -e ran ]
     done
 }
