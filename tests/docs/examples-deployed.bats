@@ -66,12 +66,10 @@ verify() {
     second=$bg
     works status scheduler
     [ "$(cat leaders)" = "$first" ]
-    kill -TERM "$first"
-    finishes 143 "$first"
+    terminate "$first"
     wait_until '[ "$(wc -l <leaders)" -eq 2 ]'
     [ "$(tail -n 1 leaders)" = "$second" ]
-    kill -TERM "$second"
-    finish "$second"
+    terminate "$second"
 }
 
 # machine_with UNIT...: a machine with these units, whose only node is its redis.service, which does not run yet.

@@ -52,15 +52,15 @@ demo() {
 # cron_line NAME: the command of the line that takes this lock.
 cron_line() { grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | grep -F " $1 "; }
 
-# cron NAME: run it as cron does, with nothing but what the crontab sets.
+# cron STATUS NAME: run it as cron does, with nothing but what the crontab sets.
 cron() {
-    attempt env -i HOME="$HOME" LOGNAME=somebody SHELL=/bin/sh PATH="$PATH" DLOCK_NODES="$DLOCK_NODES" \
-        TEST_MARK="$TEST_MARK" DLOCK_CONFIG=/dev/null sh -c "$(cron_line "$1")"
+    yields "$1" env -i HOME="$HOME" LOGNAME=somebody SHELL=/bin/sh PATH="$PATH" DLOCK_NODES="$DLOCK_NODES" \
+        TEST_MARK="$TEST_MARK" DLOCK_CONFIG=/dev/null sh -c "$(cron_line "$2")"
 }
 
-# cron_works LINE: the same, and it succeeds without a word.
+# cron_works NAME: the same, and it succeeds without a word.
 cron_works() {
-    cron "$1"
+    cron 0 "$1"
     succeeds
 }
 
@@ -84,17 +84,14 @@ cron_works() {
 @test "crontab: a failing job and a missing server are not skipped silently" {
     rcli a del backup >/dev/null
     stub nightly-backup 'exit 3'
-    cron backup
-    exits 3
-    DLOCK_NODES=/nowhere/s cron backup
-    exits 69
+    cron 3 backup
+    DLOCK_NODES=/nowhere/s cron 69 backup
     complains /nowhere/s
 }
 
 @test "crontab: the rates are fetched once, by the first host where that succeeds" {
     stub fetch-rates 'echo x >>'"$PWD/runs" '[ "$(wc -l <'"$PWD/runs"')" -gt 1 ]'
-    cron rates
-    exits 1
+    cron 1 rates
     cron_works rates
     cron_works rates
     [ "$(wc -l <runs)" -eq 2 ]
@@ -126,7 +123,7 @@ cron_works() {
     local runs=() i
     stub copy-to-store 'echo "$DLOCK_SLOT" >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done'
     for _ in 1 2 3 4; do
-        cron copy &
+        cron 0 copy &
         runs+=($!)
     done
     wait_until '[ "$(wc -l 2>/dev/null <runs)" = 3 ] && status_is_waiting 1'
@@ -147,7 +144,9 @@ status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].wait
 
 # ------------------------------------------------------------------- deploy.sh
 
-@test "deploy.sh holds the lock for all hosts and releases it" {
+@test "deploy.sh holds the lock for all hosts and releases it; without a host it prints its usage" {
+    yields 64 "$examples/deploy.sh"
+    is_free deploy
     stub deploy-to 'echo "$1 $('"$REDIS_CLI"' -s '"$(node a)"' get deploy)"'
     passes "$examples/deploy.sh" one two three
     token=${lines[0]#one }
@@ -194,11 +193,6 @@ status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].wait
     is_free deploy
 }
 
-@test "deploy.sh without a host prints its usage" {
-    yields 64 "$examples/deploy.sh"
-    is_free deploy
-}
-
 # ------------------------------------------------------------------------ slots
 
 @test "test-device.sh: each run has a device of its own, and its exit status" {
@@ -215,10 +209,10 @@ status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].wait
     yields 64 "$examples/test-device.sh"
 }
 
-# restarts HOST: rolling-restart.sh there.
+# restarts STATUS HOST: rolling-restart.sh there.
 restarts() {
-    stub uname "echo $1"
-    attempt "$examples/rolling-restart.sh" api
+    stub uname "echo $2"
+    yields "$1" "$examples/rolling-restart.sh" api
 }
 
 @test "newest-deploy.sh: the newest of three runs, when the one that ran has ended" {
@@ -262,18 +256,14 @@ restarts() {
 @test "rolling-restart.sh: the host that failed is named, and restarted after its repair, and then the others" {
     stub restart 'echo x >>'"$PWD/restarts"
     stub is-healthy 'exit 4'
-    restarts api1
-    exits 4
-    restarts api2
-    exits 1
+    restarts 4 api1
+    restarts 1 api2
     [[ $stderr == *api-restart/api1*'exit 4'* ]] || fail 'expected the host that failed'
     [ "$(wc -l <restarts)" = 1 ]
-    DLOCK_NODES=/nowhere/s restarts api2
-    exits 69
+    DLOCK_NODES=/nowhere/s restarts 69 api2
     stub is-healthy 'true'
-    restarts api1
-    succeeds
-    restarts api2
+    restarts 0 api1
+    restarts 0 api2
     succeeds
 }
 

@@ -103,16 +103,10 @@ options_in_manual() {
     same help here "commands in the help (-) and in this test (+)"
 }
 
-statuses_in_help() { help_of_all | sed -nE '/^Exit status:/,/^$/s/^  ([0-9]+) .*/\1/p' | sort -nu; }
-
-@test "the manual and the help show the same exit statuses" {
-    statuses_in_help >help
+@test "the manual, README and the help show the same exit statuses" {
+    help_of_all | sed -nE '/^Exit status:/,/^$/s/^  ([0-9]+) .*/\1/p' | sort -nu >help
     sed -n '/^\.Sh EXIT STATUS/,/^\.Sh SIGNALS/p' "$manual" | sed -nE 's/^\.It ([0-9]+)$/\1/p' | sort -n >manual
     same help manual "exit statuses in the help (-) and the manual (+)"
-}
-
-@test "README and the help show the same exit statuses" {
-    statuses_in_help >help
     sed -nE 's/^\| ([0-9, ]+) \|.*/\1/p' "$readme" | tr ',' '\n' | tr -d ' ' | sort -n >readme
     same help readme "exit statuses in the help (-) and README (+)"
 }

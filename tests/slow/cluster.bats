@@ -51,7 +51,7 @@ replica_of() {
     replica=$(replica_of "$master")
     take "$key" --ttl 1h
     start acquire --wait 120s "$key"
-    wait_until "rcli $master info clients | grep -q '^blocked_clients:1'"
+    wait_until "[[ \$(rcli $master info clients) == *blocked_clients:1* ]]"
     rcli "$replica" cluster failover >/dev/null
     wait_until "is_master $replica" 30
     works release "$key" "$token"

@@ -51,7 +51,7 @@ fails_while_awaited() {
     take "$key" --ttl 1h
     wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
     start acquire --wait 120s "$key"
-    wait_until "rcli m info clients | grep -q '^blocked_clients:1'"
+    wait_until "[[ \$(rcli m info clients) == *blocked_clients:1* ]]"
     "$1" m
     failed_over
     "$2"
@@ -60,7 +60,7 @@ fails_while_awaited() {
 }
 soon() { wait_until "dlock release '$key' '$token'" 30; }
 once_queued() {
-    wait_until "rcli r info clients | grep -q '^blocked_clients:1'" 60
+    wait_until "[[ \$(rcli r info clients) == *blocked_clients:1* ]]" 60
     works release "$key" "$token"
 }
 
