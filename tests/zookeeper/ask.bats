@@ -130,10 +130,10 @@ begin_and_hold() {
     holder=$bg
     start run --on-lost warn --wait 60s "$key" -- touch plain # asked when it holds the lock
     plain=$bg
-    wait_until "[ \"\$(dlock status --json '$key' | jq .waiting)\" = 1 ]"
+    wait_until "[[ \$(dlock status --json '$key') == *'\"waiting\":1,'* ]]"
     start run --replace --wait 60s "$key" -- touch first
     first=$bg
-    wait_until "[ \"\$(dlock status --json '$key' | jq .waiting)\" = 2 ]"
+    wait_until "[[ \$(dlock status --json '$key') == *'\"waiting\":2,'* ]]"
     start run --replace --wait 60s "$key" -- touch second
     second=$bg
     finishes 75 "$first"

@@ -56,8 +56,7 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
         fail 'expected three'
     gives 1 status "$key"
     take "$key"
-    try status --json "$key"
-    [ "$(jq .waiting <<<"$output")" -eq 0 ] || fail 'expected no waiters'
+    status_is '.waiting == 0'
 }
 
 @test "a KEY whose last part looks like a waiter does not bar the KEY above it" {
@@ -66,8 +65,7 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
         token_below=$token
         gives 1 status "$key"
         take "$key"
-        try status --json "$key"
-        [ "$(jq .waiting <<<"$output")" -eq 0 ] || fail 'expected no waiters'
+        status_is '.waiting == 0'
         refuses 75 'held by' run "$key" -- true
         works break --force "$key"
         works status "$key/$below"
@@ -79,8 +77,7 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
         00112233445566778899aabbccddeeff__lock__ x-12345-; do
         zk_ask 1 create "$chroot/$key-${name:0:5}${#name}/${name}0000000000" 'somebody'
-        works status --json "$key-${name:0:5}${#name}"
-        [ "$(jq -r .state <<<"$output")" = foreign ] || fail "expected a foreign holder"
+        tells 0 '.state == "foreign"' status --json "$key-${name:0:5}${#name}"
         refuses 75 '' acquire "$key-${name:0:5}${#name}"
         works break --force "$key-${name:0:5}${#name}"
         works run "$key-${name:0:5}${#name}" -- true
@@ -96,22 +93,17 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     refuses 75 'held by' run --replace --wait 1s "$key" -- true
 }
 
-@test "status --watch keeps its session" {
-    take "$key"
-    requests_reset
-    start status --watch=500ms --json "$key"
-    wait_until '[ "$(requests getChildren2)" -ge 5 ]'
-    [ "$(requests connect)" -eq 1 ] || fail "$(requests connect) connections"
-    kill "$bg"
-    finish
-    wait_until '[ "$(requests closeSession)" -eq 1 ]'
-}
-
-@test "status --prometheus prints metrics that a strict parser accepts" {
+@test "status --watch keeps its session, --prometheus prints metrics that a strict parser accepts" {
     take "$key"
     works status --prometheus "$key"
     "$PYTHON" "$lib_dir/prometheus.py" <"$BATS_TEST_TMPDIR/attempt.out" >samples || fail "not accepted"
     grep -q held samples
+    requests_reset
+    start status --watch=500ms --json "$key"
+    wait_until '[ "$(requests getChildren2)" -ge 5 ]'
+    [ "$(requests connect)" -eq 1 ] || fail "$(requests connect) connections"
+    terminate
+    wait_until '[ "$(requests closeSession)" -eq 1 ]'
 }
 
 # ---------------------------------------------------------------- usage, places
@@ -170,15 +162,13 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
         within 4000 refuses 69 '' status --node-timeout 500ms "$key"
         within 4000 refuses 69 '' acquire --wait 1s --node-timeout 500ms "$key"
     done
-    redis_stop others
 }
 
 @test "digest: others may read but not break, a wrong password is 77" {
     mine=zk://me:secret@${DLOCK_NODES#zk://} other=zk://me:wrong@${DLOCK_NODES#zk://}
     take "$key" -N "$mine"
     refuses 77 '' acquire -N "$other" "$key"
-    works status -N "$other" --json "$key"
-    [ "$(jq -r .state <<<"$output")" = held ] || fail "expected it to be held"
+    tells 0 '.state == "held"' status -N "$other" --json "$key"
     refuses 77 '' break --force -N "$other" "$key"
     refuses 77 'its ACL' break --ask -N "$other" "$key"
     [[ $stderr != *wrong* ]] || fail "the password is shown"
@@ -257,18 +247,15 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     finishes 0
 }
 
-@test "no right to write the node of KEY: a break leaves no record there, and breaks" {
+@test "no right to write the node of KEY: a break leaves no record there, and breaks; none to read the chroot: status is 77" {
     zk_ask 1 create "$chroot/x" ''
     zk_ask 1 node "$chroot/$key" $((1 + 4 + 8))
     take "$key"
     works break --force "$key"
     zk_is_free "$key"
-}
-
-@test "a chroot that may not be read: status is 77" {
-    zk_ask 1 node "$chroot" $((2 + 4))
-    refuses 77 'its ACL' status
-    gives 77 status --json '*'
+    zk_ask 1 node "$chroot-unread" $((2 + 4))
+    refuses 77 'its ACL' status -N "$(zk_url)-unread"
+    gives 77 status --json -N "$(zk_url)-unread" '*'
 }
 
 @test "a password, and a chroot in which everybody may make nodes: doctor and --verbose say so" {
@@ -319,13 +306,8 @@ round_trip() {
     round_trip "${k// /$'\xff'}"
     take /leading
     refuses 75 '' acquire leading
-}
-
-@test "a key below /zookeeper is refused without a chroot" {
-    chroot=
-    DLOCK_NODES=$(zk_url)
-    refuses 64 '' acquire zookeeper/x
-    refuses 64 '' acquire zookeeper
+    # A key below /zookeeper is refused without a chroot.
+    for k in zookeeper/x zookeeper; do refuses 64 '' acquire -N "$(chroot='' zk_url)" "$k"; done
 }
 
 # ---------------------------------------------------------------- doctor

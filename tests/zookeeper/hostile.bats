@@ -81,15 +81,16 @@ lies_of() {
     done
 }
 
-@test "a fake server that does not lie grants a lock" {
+@test "a fake server that does not lie grants a lock, which is not entered more often than possible" {
     works run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
     [ "$output" -gt $((1 << 32)) ] || fail "fence $output"
     lie createContainer=unimplemented # as before 3.5.3
     works run "$key-new" -- true
     take "$key"
     lie connect=long-time # no session becomes longer
-    works renew --json "$key" "$token"
-    json_is '.ttl_ms == 6000 and .valid_ms <= 6000'
+    tells 0 '.ttl_ms == 6000 and .valid_ms <= 6000' renew --json "$key" "$token"
+    lie getData=many-holds
+    gives 69 acquire --token "$token" "$key"
 }
 
 @test "a connection that is closed at once: the message suggests maxClientCnxns" {
@@ -132,8 +133,7 @@ lies_of() {
 @test "a release that was refused has released nothing: if the lock is gone then, it was lost" {
     for why in bad-version no-node; do
         lie
-        gives 76 run "$key" -- sh -c 'echo "multi=$2 getData=no-node" >"$1"' sh "$liar/lie" "$why"
-        complains "the lock was lost"
+        warns 76 "the lock was lost" run "$key" -- sh -c 'echo "multi=$2 getData=no-node" >"$1"' sh "$liar/lie" "$why"
     done
 }
 
@@ -148,7 +148,6 @@ lies_of() {
         gives 69 doctor --json
         [[ $output == *'not a ZooKeeper server'* ]] || fail 'expected the reason'
     done
-    redis_stop redis web
 }
 
 @test "any reply to connect does no harm" { each_lie connect; }
@@ -162,12 +161,6 @@ lies_of() {
 }
 
 @test "any reply to a renewal does no harm" { each_lie setData; }
-
-@test "a lock that was entered as often as possible is not entered again" {
-    take "$key"
-    lie getData=many-holds
-    gives 69 acquire --token "$token" "$key"
-}
 
 @test "a lock node of another session, or without a fence, is no lock, nor is a list that is cut off" {
     for name in exists={not-ours,no-fence,negative-fence,far-fence,short-stat} getChildren2=half; do

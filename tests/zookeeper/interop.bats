@@ -178,8 +178,7 @@ shares() {
     need_kazoo
     kazoo hold Lock "$chroot/$key" there 3>&- &
     wait_until '[ -e there ]' 60
-    works status --json "$key"
-    [ "$(jq -r .state <<<"$output")" = foreign ] || fail "expected a foreign holder"
+    status_is '.state == "foreign"'
     rm there
     wait $!
     wait_until '! dlock status "$key" >/dev/null'

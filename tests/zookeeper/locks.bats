@@ -21,8 +21,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     [ ! -e second ]
     stops 7
     zk_is_free "$key"
-    works run "$key" -- echo again
-    prints again
+    outputs again run "$key" -- echo again
 }
 
 @test "the environment of the command: key, token, fence, the lease as granted" {
@@ -140,8 +139,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     zk_is_held "$key"
     sleep 2
     works renew "$key" "$token"
-    works renew --json "$key" "$token"
-    jq -e '.ttl_ms == 20000 and .valid_ms > 15000 and .valid_ms < 20000' <<<"$output" || fail "expected a lease"
+    tells 0 '.ttl_ms == 20000 and .valid_ms > 15000 and .valid_ms < 20000' renew --json "$key" "$token"
     DLOCK_TOKEN=$token works release "$key"
     zk_is_free "$key"
     refuses 1 '' release "$key" "$token"
@@ -149,9 +147,8 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 }
 
 @test "acquire --json and --export" {
-    works acquire --json "$key"
-    jq -e --arg key "$key" '.key == $key and (.token | length) == 64 and .ttl_ms == 20000 and .valid_ms > 15000 and
-        .valid_ms < 20000 and .nodes == 1 and .granted == 1' <<<"$output" || fail "expected a lease"
+    tells 0 '.key == $key and .ttl_ms == 20000 and .valid_ms > 15000 and .valid_ms < 20000' acquire --json "$key"
+    json_is '(.token | length) == 64 and .nodes == 1 and .granted == 1'
     fence=$(jq .fence <<<"$output")
     dlock release "$key" "$(jq -r .token <<<"$output")"
     eval "$(dlock acquire --export "$key")"
@@ -172,8 +169,10 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     refuses 1 '' release "$key" "$token"
 }
 
-@test "tokens: of another lock, of Redis, malformed" {
+@test "-E for a lock that is held; tokens: of another lock, of Redis, malformed" {
     take "$key"
+    refuses 9 '' run -E 9 "$key" -- true
+    refuses 9 '' acquire -E 9 "$key"
     other=$(dlock acquire "$key-2")
     refuses 1 '' release "$key" "$other"
     zk_is_held "$key"
@@ -186,32 +185,22 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     works release "$key" "$token"
 }
 
-@test "-E sets the exit status for a lock that is held" {
-    take "$key"
-    refuses 9 '' run -E 9 "$key" -- true
-    refuses 9 '' acquire -E 9 "$key"
-}
-
 # ---------------------------------------------------------------- the length of a lease
 
 @test "a lease longer than the ensemble grants: acquire refuses, run renews" {
     refuses 64 'at most 30(\.0)?s' acquire --ttl 60s "$key"
     zk_is_free "$key"
-    works run --ttl 60s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"'
-    prints 30000
+    outputs 30000 run --ttl 60s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"'
     refuses 64 'at most 30(\.0)?s' run --ttl 5s --min-hold 60s "$key" -- touch begun
     [ ! -e begun ]
     zk_is_free "$key"
 }
 
-@test "a lease shorter than the ensemble grants is rounded up" {
-    in_time acquire --ttl 100ms --json "$key"
+@test "a lease shorter than the ensemble grants is rounded up, and renew cannot change its length" {
+    in_time acquire --ttl 100ms --json "$key-short"
     [ "$status" -ne 0 ] || [ "$(jq .ttl_ms <<<"$output")" -eq 1000 ]
-    in_time run --ttl 100ms --wait 10s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"; sleep 2'
+    in_time run --ttl 100ms --wait 10s "$key-short" -- sh -c 'echo "$DLOCK_TTL_MS"; sleep 2'
     [ "$status" -ne 0 ] || prints 1000
-}
-
-@test "renew cannot change the length of a lease" {
     take "$key"
     works renew --ttl 20s "$key" "$token"
     refuses 64 'cannot be changed; it is 20(\.0)?s' renew --ttl 9s "$key" "$token"
@@ -383,7 +372,7 @@ let_go() {
     zk_is_free "$key"
 }
 
-@test "a hold that is gone, or a lock that was waited for, does not change the status of the command" {
+@test "holds end in any order, and one that is gone, or a lock that was waited for, changes no status of the command" {
     take "$key"
     start run -E 3 --node-wait 30s --wait 60s "$key" -- sh -c 'exit 75'
     wait_until "grep -q waiting 'bg.$bg_count.err'"
@@ -391,15 +380,11 @@ let_go() {
     finishes 75
     [[ ${stderr_lines[-1]} == *' got it after '* ]] || fail 'expected no error'
     DLOCK_KEY=$key DLOCK_TOKEN=$token quietly 75 run -E 3 "$key" -- sh -c 'exit 75'
-}
-
-@test "holds end in any order" {
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")
     [ "$inner" != "$token" ]
     works renew "$key" "$inner"
-    works release --json "$key" "$token"
-    [ "$(jq -r .outcome <<<"$output")" = still-held ] || fail "expected still-held"
+    tells 0 '.outcome == "still-held"' release --json "$key" "$token"
     refuses 1 '' renew "$key" "$token"
     works release "$key" "$inner"
     zk_is_free "$key"

@@ -37,14 +37,11 @@ wait_in_line() {
 
 @test "readers hold a lock together; its state, and the refusal of a writer" {
     readers 3 --label report
-    works status --json "$key"
-    json_is '.state == "shared" and .holders == 3 and .label == "report" and .waiting == 0'
+    status_is '.state == "shared" and .holders == 3 and .label == "report" and .waiting == 0'
     works run --shared --min-hold 20s "$key-kept" -- true
-    gives 0 status --json "$key-kept"
-    json_is '.state == "kept"'
+    tells 0 '.state == "kept"' status --json "$key-kept"
     take "$key-kept" --shared
-    gives 0 status --json "$key-kept"
-    json_is '.state == "shared" and .holders == 2'
+    tells 0 '.state == "shared" and .holders == 2' status --json "$key-kept"
     works status "$key"
     [[ ${lines[1]} =~ ^$key\ +shared\ .*\ \+2\ +report ]] || fail 'expected two more'
     refuses 75 "^dlock: $key: shared by 3 readers, the first was .* \(report\), [12]?[0-9][.][0-9]s of the lease left; held since" run "$key" -- true
@@ -79,13 +76,11 @@ wait_in_line() {
     : >stay
     DLOCK_TTL=6s wait_in_line w w r w r
     requests_reset
-    kill -TERM "${waiter[1]}"
-    finishes 143 "${waiter[1]}"
+    terminate "${waiter[1]}"
     wait_until '[ "$(requests getChildren2)" -ge 1 ]' # the reader behind it looks for the other writer
     short_sleep 0.3
     [ ! -e served ] || fail 'a reader passed a writer'
-    kill -TERM "${waiter[0]}"
-    finishes 143 "${waiter[0]}"
+    terminate "${waiter[0]}"
     wait_until '[ -e served ]'
     [ "$(wc -l <served)" -eq 1 ] || fail 'a reader passed a writer'
     end_process "${waiter[3]}"
@@ -95,15 +90,12 @@ wait_in_line() {
     dlock release "$key" "${tokens[0]}"
 }
 
-@test "the fence of a reader lies between those of the writers before and after" {
+@test "break ends all readers; the fence of a reader lies between those of the writers before and after" {
     local fences=() option
     for option in '' --shared ''; do
         fences+=("$(dlock run $option "$key" -- sh -c 'echo $DLOCK_FENCE')")
     done
     [ "${fences[0]}" -lt "${fences[1]}" ] && [ "${fences[1]}" -lt "${fences[2]}" ] || fail "fences: ${fences[*]}"
-}
-
-@test "break ends all readers" {
     readers 1
     start run --shared "$key" -- sh -c 'echo >inside; sleep 60'
     wait_until '[ -e inside ]'
@@ -115,8 +107,7 @@ wait_in_line() {
 
 @test "nested: a reader enters the lock of its process; nothing exclusive is waited for within a shared one" {
     local json='"$DLOCK" status --json "$DLOCK_KEY"'
-    works run --shared "$key" -- "$DLOCK" run --shared "$key" -- sh -c "$json"
-    json_is '.state == "shared" and .holders == 1'
+    tells 0 '.state == "shared" and .holders == 1' run --shared "$key" -- "$DLOCK" run --shared "$key" -- sh -c "$json"
     works run "$key" -- "$DLOCK" run --shared "$key" -- "$DLOCK" run "$key" -- sh -c "$json"
     json_is '.state == "held" and .holds == 3'
     gives 64 run --shared "$key" -- "$DLOCK" run --wait 20s "$key" -- true

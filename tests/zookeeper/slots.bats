@@ -56,8 +56,7 @@ nothing_is_left() {
     within 12000 refuses 75 'waited [0-9.]+m?s$' run --slots 3 --wait 2s "$key" -- true
     at_least 2000
     dlock release "$name" "$token"
-    works acquire --json --slots 3 "$key"
-    json_is '.key == "\($key)/leases/slot-3" and .slot == 3 and .slots == 3'
+    tells 0 '.key == "\($key)/leases/slot-3" and .slot == 3 and .slots == 3' acquire --json --slots 3 "$key"
 }
 
 @test "those who wait are served in order, each with the slot that was released" {
@@ -94,26 +93,22 @@ nothing_is_left() {
 @test "callers with different numbers: each waits until no more than its own are held" {
     take_slots 2
     refuses 75 'the only slot is held by' run --slots 1 "$key" -- true
-    works run --slots 3 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
-    prints 3
+    outputs 3 run --slots 3 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     # One that waits has a lease, too, which is no slot.
     start run --slots 1 --wait 60s "$key" -- true
     wait_until '[ "$(leases | wc -l)" -eq 3 ]'
     refuses 75 'a slot may be free, but another client has the mutex' run --slots 3 --node-timeout 1s "$key" -- true
-    kill -TERM "$bg"
-    finishes 143
+    terminate
     end_slot 1
     refuses 75 'the only slot is held by' run --slots 1 "$key" -- true
-    works run --slots 2 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
-    prints 1
+    outputs 1 run --slots 2 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
 }
 
 @test "a waiter that is killed or gives up is no lease for long, and the next one is served" {
     take_slots 1
     queue_for 1 3 --ttl 3s
     end_process "${waiter[0]}" # it had the mutex, and a lease
-    kill -TERM "${waiter[1]}"
-    finishes 143 "${waiter[1]}"
+    terminate "${waiter[1]}"
     wait_until '[ "$(leases | wc -l)" -eq 2 ]' 20 || fail "leases: $(leases)"
     end_slot 1
     finishes 0 "${waiter[2]}" 60
@@ -124,8 +119,7 @@ nothing_is_left() {
     start_holding "$key" --slots 2 --ttl 2s 'sleep 60'
     end_process "$bg"
     take_slot 2
-    works run --slots 2 --wait 30s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
-    prints 1
+    outputs 1 run --slots 2 --wait 30s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
 }
 
 @test "renew, release, break and status with the name of a slot; a token is that of its slot" {
@@ -156,7 +150,7 @@ nothing_is_left() {
     nothing_is_left
 }
 
-@test "status --slots has a line for each slot, also free ones; a list has those that are held" {
+@test "status --slots has a line for each slot, also free ones; a list has those that are held; --max-waiters counts the mutex" {
     take_slot 3
     gives 1 status --slots 2 "$key"
     [[ ${#lines[@]} -eq 3 && ${lines[1]} == "$key/leases/slot-1  held"* && ${lines[2]} == "$key/leases/slot-2  free"* ]] || fail 'expected two'
@@ -170,6 +164,7 @@ nothing_is_left() {
     [ "$(jq -r .key <<<"$output" | paste -sd ' ')" = "$key/leases/slot-1 $key/leases/slot-2" ] || fail 'expected the slots alone'
     works status "$key/leases/slot-[2-9]"
     [ "${#lines[@]}" -eq 2 ]
+    within 5000 refuses 75 '2 wait already \(--max-waiters 2\)' run --slots 2 --wait 60s --max-waiters 2 "$key" -- true
     end_process "${waiter[@]}"
 }
 
@@ -184,8 +179,7 @@ nothing_is_left() {
 }
 
 @test "nested: a further slot, its own lock again, and 64 once this process has all of them" {
-    works run --slots 2 "$key" -- "$DLOCK" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_HOLDS" | wc -w'
-    prints 2
+    outputs 2 run --slots 2 "$key" -- "$DLOCK" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_HOLDS" | wc -w'
     gives 64 run --slots 1 "$key" -- "$DLOCK" run --slots 1 --wait 20s "$key" -- true
     works run --slots 1 "$key" -- sh -c '"$DLOCK" run "$DLOCK_KEY" -- "$DLOCK" status --json "$DLOCK_KEY"'
     json_is '.holds == 2'
@@ -229,13 +223,6 @@ nothing_is_left() {
     served_are 1 2
 }
 
-@test "--max-waiters counts those in the mutex, if all slots are held" {
-    take_slots 2
-    queue_for 2 2
-    within 5000 refuses 75 '2 wait already \(--max-waiters 2\)' run --slots 2 --wait 60s --max-waiters 2 "$key" -- true
-    end_process "${waiter[@]}"
-}
-
 @test "leases with any data are counted; one that is not of dlock is shown as foreign" {
     local junk i=0
     zk_ask 1 create "$chroot/$key/locks/x-12345-0000000000" '' # without any lease
@@ -250,8 +237,7 @@ nothing_is_left() {
     gives 1 status --slots 6 --json "$key"
     [ "$(jq -r .state <<<"$output" | sort | uniq -c | tr -s ' ' | paste -sd ,)" = ' 5 foreign, 1 free' ] || fail 'expected five and one that waits'
     refuses 75 'all 5 slots are held' run --slots 5 "$key" -- true
-    works run --slots 7 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
-    prints 1
+    outputs 1 run --slots 7 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     take_slot 7 --label ours # the only one whose end is known
     refuses 75 'the first to end is held by .*\(ours\)' run --slots 6 "$key" -- true
 }

@@ -36,7 +36,7 @@ zks_url() {
     echo "zks://$list$chroot"
 }
 
-@test "a valid certificate: every command, and a lock that is renewed" {
+@test "a valid certificate: every command, a lock that is renewed, a wait, a handover and a break" {
     takes_and_releases zk_is_free
     take "$key"
     works break --force "$key"
@@ -49,9 +49,6 @@ zks_url() {
     wait_until '[ "$(grep -c "renewing the lease" bg.1.err)" -ge 4 ]' 30
     stops 0
     zk_is_free "$key"
-}
-
-@test "a wait, a handover and a break under TLS" {
     start_holding "$key" --ttl 10s 'sleep 60'
     holder=$bg
     start run --wait 60s "$key" -- touch entered
