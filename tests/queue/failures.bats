@@ -248,7 +248,7 @@ entry_ms() {
     waiter=("$bg")
     queue_length_is 1 m
     # Both of its connections end, and when it comes back there is room for one.
-    printf '%s\n' 'config set maxclients 1' 'client kill type normal' | rcli m
+    printf '%s\n' 'config set maxclients 1' 'client kill type normal' | "$REDIS_CLI" -s "$(node m)"
     wait_until 'grep -q "max number of clients" bg.1.err'
     all_served 1
 }
