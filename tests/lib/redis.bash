@@ -239,6 +239,12 @@ has_control() {
     [[ $1 == *[[:cntrl:]]* ]]
 }
 
+# is_plain: the last run printed only printable ASCII, tabs and ends of lines, in any locale: nothing that a terminal obeys.
+is_plain() {
+    local LC_ALL=C
+    [[ $output$stderr != *[!$'\t\n'\ -~]* ]] || fail 'control characters'
+}
+
 # fails N [REGEX]: status N, nothing on standard output, and one line with the reason.
 fails() {
     exits "$1"

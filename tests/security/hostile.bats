@@ -16,9 +16,6 @@ setup() {
     rm -f "$(server_dir liar)"/says.[A-Z]*
 }
 
-# is_plain: the last run printed nothing that a terminal obeys.
-is_plain() { ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || fail 'control characters'; }
-
 # exits_as STATUS...: the exit status is one of these.
 exits_as() { [[ " $* " == *" $status "* ]] || fail "expected one of the statuses $*"; }
 
