@@ -60,11 +60,11 @@ lost_once() {
 
 @test "any request or reply of acquire and release is lost" {
     for what in before cut drop; do
-        for kind in connect multi getChildren2; do
-            zk rules "$what:$kind@1"
+        for kind in connect:connect multi:multi getChildren2:closeSession; do
+            zk rules "$what:${kind%:*}@1"
             take "$key"
             [ "$(entry_count "$key")" -eq 1 ] || fail "$what $kind: $(entries "$key")"
-            zk rules "$what:closeSession@1"
+            zk rules "$what:${kind#*:}@1"
             works release "$key" "$token"
             zk rules
             zk_is_free "$key"
