@@ -380,7 +380,9 @@ let_go() {
     finishes 75
     [[ ${stderr_lines[-1]} == *' got it after '* ]] || fail 'expected no error'
     DLOCK_KEY=$key DLOCK_TOKEN=$token quietly 75 run -E 3 "$key" -- sh -c 'exit 75'
-    take "$key"
+    gone=$token
+    take "$key" # and the next hold is tried
+    DLOCK_HOLDS=$key=$gone=1 DLOCK_KEY=$key DLOCK_TOKEN=$token works run "$key" -- true
     inner=$(dlock acquire --token "$token" "$key")
     [ "$inner" != "$token" ]
     works renew "$key" "$inner"
