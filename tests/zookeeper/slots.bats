@@ -180,7 +180,7 @@ nothing_is_left() {
 
 @test "nested: a further slot, its own lock again, and 64 once this process has all of them" {
     outputs 2 run --slots 2 "$key" -- "$DLOCK" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_HOLDS" | wc -w'
-    gives 64 run --slots 1 "$key" -- "$DLOCK" run --slots 1 --wait 20s "$key" -- true
+    gives 64 run --slots 2 "$key" -- "$DLOCK" run --slots 2 "$key" -- "$DLOCK" run --slots 2 --wait 20s "$key" -- true
     works run --slots 1 "$key" -- sh -c '"$DLOCK" run "$DLOCK_KEY" -- "$DLOCK" status --json "$DLOCK_KEY"'
     json_is '.holds == 2'
 }
@@ -240,4 +240,9 @@ nothing_is_left() {
     outputs 1 run --slots 7 "$key" -- sh -c 'echo "$DLOCK_SLOT"'
     take_slot 7 --label ours # the only one whose end is known
     refuses 75 'the first to end is held by .*\(ours\)' run --slots 6 "$key" -- true
+    for i in 1 2; do # both name one slot: it is that of the first
+        zk_ask 1 create "$chroot/$key/twice/leases/x-1-000000000$i" $'dlock 1\nslot 1\nlabel '"$i"$'\n'
+    done
+    works status --json "$key/twice/leases/slot-1"
+    json_is '.label == "1"'
 }
