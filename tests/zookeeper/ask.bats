@@ -125,6 +125,23 @@ begin_and_hold() {
     fails 75 'nothing runs: kept'
 }
 
+@test "run --replace: one whose turn comes just when a newer one has asked it gives way" {
+    start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
+    holder=$bg
+    start run --replace --wait 60s "$key" -- touch first
+    first=$bg
+    wait_until "grep -q waiting 'bg.$bg_count.err'"
+    kill -STOP "$first"
+    start run --replace --wait 60s "$key" -- true
+    wait_until 'zk_ask 1 get "$chroot/$key/$(entries "$key" | sort -t- -k 7 | sed -n 2p)" | grep -q ^asked'
+    touch end
+    finishes 0 "$holder"
+    kill -CONT "$first"
+    finishes 0
+    finishes 75 "$first"
+    [ ! -e first ]
+}
+
 @test "run --replace: the newest wins, also over one that only waits, and over a waiter that is not asked" {
     start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
     holder=$bg
