@@ -9,7 +9,7 @@
     children PATH     the names of its children, in order
     get PATH          its data
     stat PATH         its czxid, mtime, version, ephemeralOwner and number of children
-    create PATH DATA  persistent; what is above it as well
+    create PATH DATA [NAME...]  persistent; what is above it as well, and each NAME in it
     node PATH RIGHTS  creates it, with these rights for everybody (1 read, 2 write, 4 create, 8 delete, 16 admin)
     owned PATH USER:PASSWORD [NAME]  creates it, with all rights for this user and none for others, and NAME in it for all
     delete PATH       with all that is below it
@@ -211,6 +211,8 @@ def main():
             sys.stdout.buffer.write(client.get(words[0]))
         elif command == "create":
             client.create_all(words[0], words[1].encode())
+            for name in words[2:]:
+                client.create(f"{words[0]}/{name}")
         elif command == "node":
             client.create(words[0], acl=(int(words[1]), "world", "anyone"))
         elif command == "owned":

@@ -49,6 +49,14 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     silently status --json 'nothing*'
 }
 
+@test "status of more locks, and of more waiters, than are asked at once" {
+    zk_ask 1 create "$chroot/$key" '' $(seq -f x-1-%010g 150) $(seq -f n%g 150) $(seq -f n%g/x-1-0000000001 150)
+    works status --json --waiters "$key"
+    [ "${#lines[@]}" -eq 149 ]
+    works status --json
+    [ "${#lines[@]}" -eq 151 ]
+}
+
 @test "keys that end in ten digits are listed, and their parents are no locks" {
     for k in "$key/1700000000" "$key/job-2026112212" 1700000000; do take "$k"; done
     try status --json
@@ -76,11 +84,13 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
 @test "status shows a foreign holder as such" {
     for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
         00112233445566778899aabbccddeeff__lock__ x-12345-; do
-        zk_ask 1 create "$chroot/$key-${name:0:5}${#name}/${name}0000000000" 'somebody'
-        tells 0 '.state == "foreign"' status --json "$key-${name:0:5}${#name}"
-        refuses 75 '' acquire "$key-${name:0:5}${#name}"
-        works break --force "$key-${name:0:5}${#name}"
-        works run "$key-${name:0:5}${#name}" -- true
+        lock=$key-${name:0:5}${#name}
+        zk_ask 1 create "$chroot/$lock/${name}0000000000" 'somebody'
+        tells 0 '.state == "foreign"' status --json "$lock"
+        refuses 75 '' acquire "$lock"
+        works break --force "$lock"
+        [ -z "$(zk_ask 1 get "$chroot/$lock")" ] || fail 'expected no record: it has no token'
+        works run "$lock" -- true
     done
     # One whose data we may not read, in front and behind.
     zk_ask 1 create "$chroot/$key" ''
