@@ -165,6 +165,7 @@ lies_of() {
     done
     lie
     take "$key-held"
+    works acquire --json --slots 1 "$key-held"
     lie getChildren2=half
     gives 69 status "$key-held"
     for name in first-time last-time; do
@@ -172,6 +173,9 @@ lies_of() {
         works status --json "$key-held"
         json_is '.ttl_ms >= 0 and .ttl_ms < 2147483648 and .ended_ms >= 0 and .ended_ms < 9007199254740992'
     done
+    lie getData=no-node # released meanwhile
+    gives 1 status "$key-held"
+    gives 1 status --slots 1 "$key-held"
 }
 
 @test "the node is gone when it is to be watched: the next renewal comes at once" {
