@@ -125,6 +125,9 @@ zk_is_free() {
 
 slot_name() { echo "$key/leases/slot-$1"; }
 
+# token_of_command: $token is that of the dlock run whose command is $command_pid.
+token_of_command() { token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p'); }
+
 # Waiters of a lock, the holder among them, or those of slots, if $queue_of is their mutex.
 queue_length() { entry_count "${queue_of:-$key}"; }
 
