@@ -21,7 +21,8 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     status_is ".state == \"held\" and .label == \"weekly report\" and .waiting == 1 and .ttl_ms >= 0 and .ttl_ms <= 20000 and
         .held_ms >= 0 and .held_ms < 20000 and (.fence | type) == \"number\" and .owner.pid == $((bg - 0)) or .owner.host == \"$(uname -n)\""
     [ "$(jq '.nodes | length' <<<"$output")" -eq 1 ]
-    [[ $output != *"$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')"* ]]
+    token_of_command
+    [[ $output != *"$token"* ]]
     [ "$(jq -r '.token_hint | length' <<<"$output")" -eq 4 ]
     works status "$key"
     [[ ${lines[1]} =~ ^"$key "+"held "+.*" $(id -un)@$(uname -n):"[0-9]+" "+"weekly report "+.*" 1 "+"1/1"$ ]] ||

@@ -187,7 +187,7 @@ setup() { zk_begin; }
 
 @test "renewals by another process do not affect the holder, and a release by it is detected" {
     hold_beating --kill-after 1s
-    token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')
+    token_of_command
     for ((i = 0; i < 20; i++)); do
         works renew "$key" "$token"
         short_sleep "0.$((RANDOM % 2))"

@@ -75,7 +75,7 @@ setup() {
 
 @test "--min-hold: another process enters the lock just before it is kept: its session stays as long as before" {
     start_holding "$key" --ttl 30s --min-hold 20s 'until [ -e stop ]; do sleep 0.1; done'
-    token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')
+    token_of_command
     zk rules hold:connect
     requests_reset
     : >stop
