@@ -199,6 +199,22 @@ nothing_is_left() {
     nothing_is_left
 }
 
+@test "slots that are kept end a wait only if all are, and none is free" {
+    export DLOCK_TTL=30s
+    take_slot 2
+    works run --slots 2 --min-hold 29s "$key" -- true
+    start run --slots 2 --wait 15s "$key" -- true
+    wait_until "grep -q waiting 'bg.$bg_count.err'"
+    zk_ask 1 create "$chroot/$key/locks/x-12345-0000000000" '' # before the next one
+    dlock release "$name" "$token"
+    finishes 0
+    start run --slots 2 --wait 15s --min-hold 29s "$key" -- true
+    wait_until "grep -q waiting 'bg.$bg_count.err'"
+    zk_ask 1 delete "$chroot/$key/locks/x-12345-0000000000"
+    finishes 0
+    within 8000 refuses 75 'kept until' run --slots 2 --wait 10s "$key" -- true
+}
+
 @test "twelve contenders with three slots: never a fourth, and fences that grow in each slot" {
     local i
     for i in {1..12}; do
