@@ -31,6 +31,7 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
 }
 
 @test "status lists locks below the chroot, by pattern and prefix" {
+    silently status --json # there is no chroot yet
     for k in "$key" "$key/b" 'x y' 'per%cent' $'a\x01b'; do take "$k"; done
     zk_ask 1 create "$chroot/empty" ''
     zk_ask 1 owned "$chroot/unread" me:secret
