@@ -103,6 +103,7 @@ TEST(holds)
 	ok(metadata_remove_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, METADATA_FIRST_HOLD),
 	    "the first ends before the second");
 	ok(!metadata_remove_hold(&m, METADATA_FIRST_HOLD) && metadata_holds(&m) == 1, "a hold ends once");
+	ok(metadata_add_hold(&m, "x") && metadata_holds(&m) == 1, "the only one is added once, too");
 	for (int i = metadata_holds(&m); i < METADATA_HOLDS; i++) {
 		(void)snprintf(hold, sizeof(hold), "%u", (unsigned int)i & 0xff);
 		each(metadata_add_hold(&m, hold), "hold %d", i);

@@ -102,7 +102,7 @@ TEST(paths)
 		{ "\xef\xbf\xaf", "/\xef\xbf\xaf" },
 		{ "zookeeper", "/zookeeper" },
 	};
-	char path[PATH_LOCK_SIZE];
+	char path[PATH_LOCK_SIZE], chroot[PATH_CHROOT_MAX + 1] = "/";
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		path_of_key("", cases[i].key, path);
@@ -110,6 +110,11 @@ TEST(paths)
 	}
 	path_of_key("/c", "a", path);
 	is_str(path, "/c/a", "below a chroot");
+	memset(chroot + 1, 'c', PATH_CHROOT_MAX - 1);
+	path_of_key(chroot, "a", path);
+	ok(path_is_chroot(chroot) && strncmp(path, chroot, PATH_CHROOT_MAX) == 0 &&
+		strcmp(path + PATH_CHROOT_MAX, "/a") == 0,
+	    "below the longest chroot");
 }
 
 /* The KEY without the slash that is dropped; a slash behind it is kept by both. */
