@@ -268,12 +268,24 @@ let_go() {
     finishes 0
 }
 
-@test "the connection of a holder ends: it makes another one at once" {
-    start_holding "$key" --ttl 30s 'until [ -e stop ]; do sleep 0.05; done'
+@test "the connection of a holder ends: it makes another one at once, on which it learns of a break" {
+    start_holding "$key" --ttl 30s 'sleep 60'
     requests_reset
     zk kill "$(server_of_last multi)"
-    wait_until '[ "$(requests connect)" -ge 1 ]' 5 || fail 'it would not learn of a break' # until a third of the lease is over
-    stops 0
+    wait_until '[ "$(requests connect)" -ge 1 ]' 5 || fail 'it has none' # until a third of the lease is over
+    wait_until '[ "$(requests exists)" -ge 1 ]' # its watch
+    works break --force "$key"
+    within 4000 loses
+}
+
+@test "the node of a waiter is removed by hand: it queues up again, and does not wait for what is left of it" {
+    take "$key"
+    start run --ttl 30s --wait 60s "$key" -- true
+    queue_length_is 2
+    zk_ask 1 delete "$chroot/$key/$(entries "$key" | sort -t- -k 7 | tail -n 1)"
+    queue_length_is 2
+    dlock release "$key" "$token"
+    finishes 0 "$bg" 15
 }
 
 @test "a wait that times out: 75, and it leaves the queue" {
