@@ -17,6 +17,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     [ "$(wc -l <names)" -eq 3 ]
     [ "$(grep -cE "^_c_$uuid-(lock-|__lock__|__WRIT__)[0-9]{10}\$" names)" -eq 3 ] || fail "names: $(cat names)"
     [ "$(sed 's/^_c_\(.\{36\}\).*/\1/' names | sort -u | wc -l)" -eq 1 ]
+    [[ $(zk_ask 1 get "$chroot/$key/$(grep __lock__ names)") == "$(id -un)@$(uname -n):$bg"* ]] || fail 'expected the owner, whom kazoo shows'
     refuses 75 "$key: held by $(id -un)@$(uname -n):$bg \(sh\)" run "$key" -- touch second
     [ ! -e second ]
     stops 7
