@@ -274,7 +274,7 @@ let_go() {
     requests_reset
     zk kill "$(server_of_last multi)"
     wait_until '[ "$(requests connect)" -ge 1 ]' 5 || fail 'it has none' # until a third of the lease is over
-    wait_until '[ "$(requests exists)" -ge 1 ]' # its watch
+    wait_until '[ "$(requests exists)" -ge 1 ]'
     works break --force "$key"
     within 4000 loses
 }

@@ -60,12 +60,10 @@ zks_url() {
 }
 
 @test "a certificate of another authority or for another name: 69; --insecure accepts it" {
-    try run --cacert "$(certs)/other-ca.crt" "$key" -- touch ran
-    fails 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert'
+    refuses 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert' run --cacert "$(certs)/other-ca.crt" "$key" -- touch ran
     unset DLOCK_CACERT
     refuses 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert' run "$key" -- touch ran
-    try run --cacert "$(certs)/ca.crt" --sni other.test "$key" -- touch ran
-    fails 69 'its certificate is not accepted for other.test: .*'
+    refuses 69 'its certificate is not accepted for other.test: .*' run --cacert "$(certs)/ca.crt" --sni other.test "$key" -- touch ran
     [ ! -e ran ] || fail "the command was started"
     works run --insecure "$key" -- touch ran
     zk_is_free "$key"
@@ -75,8 +73,7 @@ zks_url() {
     DLOCK_NODES=$(zks_url 3)
     refuses 77 'it requires a client certificate; see --cert' run "$key" -- touch ran
     gives 77 doctor
-    try run --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key" -- touch ran
-    fails 77 'it does not accept the client certificate'
+    refuses 77 'it does not accept the client certificate' run --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key" -- touch ran
     [ ! -e ran ] || fail "the command was started"
     zk_is_free "$key"
     works run --cert "$(certs)/both.pem" "$key" -- touch ran
@@ -84,10 +81,8 @@ zks_url() {
 }
 
 @test "zk:// on a port with TLS, and zks:// on one without: 69, with advice" {
-    within 15000 try run -N "zk://127.0.0.1:${zk_secure[0]}$chroot" --node-timeout 2s "$key" -- true
-    fails 69 'or want TLS \(zks://\)'
-    within 15000 try run -N "zks://127.0.0.1:${zk_direct[0]}$chroot" --node-timeout 2s "$key" -- true
-    fails 69 'TLS handshake; does it speak TLS'
+    within 15000 refuses 69 'or want TLS \(zks://\)' run -N "zk://127.0.0.1:${zk_secure[0]}$chroot" --node-timeout 2s "$key" -- true
+    within 15000 refuses 69 'TLS handshake; does it speak TLS' run -N "zks://127.0.0.1:${zk_direct[0]}$chroot" --node-timeout 2s "$key" -- true
 }
 
 # fill: as many connections to the second server as it takes from one host, in $fds; older ones are closed.
