@@ -167,9 +167,10 @@ start_next() {
     next=$bg
 }
 
-# dead_before_entered: the last moment of the one is before the first of the other.
+# dead_before_entered: the other comes in, and the last moment of the one is before that.
 dead_before_entered() {
     local last entered
+    finishes 0 "$next" 180
     last=$(tail -n 1 beats) entered=$(cat entered)
     [ "$last" -lt "$entered" ] || fail "the command lived for $(((last - entered) / 1000)) ms beside the next one"
 }

@@ -21,7 +21,6 @@ setup() { zk_begin; }
     zk kill "$leader"
     stays_renewed
     stops 0 "$holder"
-    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -34,7 +33,6 @@ setup() { zk_begin; }
     start_next --ttl 20s
     stays_renewed
     stops 0 "$holder"
-    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -130,7 +128,6 @@ setup() { zk_begin; }
     finish "$holder"
     exits_76_or_killed
     has_ended "$command_pid"
-    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -142,7 +139,6 @@ setup() { zk_begin; }
     zk cut "${follower[0]}-$leader" "$leader-${follower[0]}" "${follower[1]}-$leader" "$leader-${follower[1]}"
     finish "$holder"
     exits_76_or_killed
-    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -169,7 +165,6 @@ setup() { zk_begin; }
     # It continues when its lease ends.
     finish "$holder"
     exits_76_or_killed
-    finishes 0 "$next" 180
     dead_before_entered
 }
 
