@@ -4,6 +4,7 @@
 # For the simulation, see tests/sim/README.md.
 
 sim=${DLOCK%/*}/tests/sim/dlock-sim
+export MALLOC_MMAP_THRESHOLD_=4096 # large blocks of memory are unmapped when they are freed: using one then is a fault
 
 setup() {
     test_begin
