@@ -78,6 +78,19 @@ each_is_refused() {
     works status -N "unix://$(proxy_node far)?db=1" --node-timeout 2s
 }
 
+@test "status waits for a majority, although one node is far nearer than the others" {
+    local asked
+    redis_start behind
+    proxy_start far behind far=0.3
+    proxy_start farther behind far=0.3
+    DLOCK_NODES="$(node a) $(proxy_node far) $(proxy_node farther)"
+    rcli behind set "$key" "$OTHER_TOKEN" px 60000
+    for asked in "$key" "$key*"; do
+        works status --node-timeout 10s "$asked"
+        [[ $output == *"$key "* ]] || fail "expected what most nodes have"
+    done
+}
+
 @test "a SCAN that would never end is aborted" {
     DLOCK_NODE_TIMEOUT=10s within 8000 refuses 69 'SCAN does not end' status -N "$(bad rounds)"
 }

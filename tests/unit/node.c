@@ -223,6 +223,7 @@ TEST(wait_for_nothing)
 	answer(client, ":0\r\n:0\r\n");
 	ok(take(PATIENCE_US) && d.reply && !d.unconfirmed, "where nothing was written, no replica need confirm it");
 	ok(!unresponsive, "a node that replies is not unresponsive any more");
+	node_disconnect(n); /* nothing is pending, so the connection stays */
 	send_word(2, "EVAL");
 	skip(client, 20);
 	answer(client, ":1\r\n:0\r\n");
@@ -478,6 +479,7 @@ TEST(patient)
 	ok(comes_to_need_us(false), "but it need not be reached");
 	server = listen_at_path(8, path);
 	client = await_client(server);
+	ok(comes_to_need_us(true), "once it is there, it must be reached");
 	answer(client, "-LOADING it has just started\r\n");
 	ok(!take(100000), "a server that is loading is waited for");
 	ok(comes_to_need_us(true) && node_resends(n), "it is alive");
