@@ -330,9 +330,13 @@ entry() {
     give_back "$one" 0
     queue "$two" '' w1 60000
     give_back "$two" 0 0 0 60000
+    # A lock of somebody else, which a caller would replace who has no place in the queue.
+    rcli a set "{$key}2" foreign px 20000
+    script acquire "{$key}2" "{$key}2:dlock" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$two" 20000 0 me@here:1 \
+        label 0 0 '' w3 0 0 0 0 0 0
     # This one is kept for a second.
     wait_until "leave w2 1; rcli a --raw keys '*$key*' >keys; grep -q ':leave:' keys"
-    grep -q ':waiting$' keys && grep -q ':wake$' keys
+    grep -q ':waiting$' keys && grep -q ':wake$' keys && grep -q '2:dlock$' keys
     while IFS= read -r k; do
         [ "$(rcli a pttl "$k")" -ne -1 ] || fail "$k has no TTL" # -2: it has ended already
     done <keys
