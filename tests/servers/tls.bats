@@ -266,3 +266,15 @@ setup() {
     done
     fail "expected the waiter at the first node"
 }
+
+@test "a release waits for a node whose connection takes longer" {
+    for i in b c; do redis_start "$i"; done
+    servers_start slow "tcp/late=$(port_of t)"
+    export DLOCK_NODE_TIMEOUT=2s
+    for i in 1 2 3; do # it is waited for for 0.1 s; the host may stall as long
+        DLOCK_NODES="$(server_dir t)/s $(node b) $(node c)" take "$key-$i" --ttl 1m
+        DLOCK_NODES="rediss://127.0.0.1:$(<"$(server_dir slow)/late.port") $(node b) $(node c)" works release "$key-$i" "$token"
+        held "$key-$i" t || return 0
+    done
+    fail "expected that the release reaches that node, too"
+}
