@@ -332,8 +332,11 @@ entry() {
     give_back "$two" 0 0 0 60000
     # A lock of somebody else, which a caller would replace who has no place in the queue.
     rcli a set "{$key}2" foreign px 20000
-    script acquire "{$key}2" "{$key}2:dlock" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$two" 20000 0 me@here:1 \
-        label 0 0 '' w3 0 0 0 0 0 0
+    for number in -1 0; do
+        [ "$(rcli a exists "{$key}2:dlock")" = 0 ] || fail 'nobody has asked it to end'
+        script acquire "{$key}2" "{$key}2:dlock" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$two" 20000 0 \
+            me@here:1 label 0 0 '' w3 0 0 0 0 0 "$number"
+    done
     # This one is kept for a second.
     wait_until "leave w2 1; rcli a --raw keys '*$key*' >keys; grep -q ':leave:' keys"
     grep -q ':waiting$' keys && grep -q ':wake$' keys && grep -q '2:dlock$' keys
