@@ -219,7 +219,7 @@ setup() {
     [ "${#lines[@]}" -eq 900 ]
 }
 
-@test "a quorum of three nodes under TLS, plain and on a unix socket; one may be gone" {
+@test "a quorum of three nodes under TLS, plain and on a unix socket; one may hang, or be gone" {
     redis_start u
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
     export DLOCK_NODE_TIMEOUT=2s
@@ -228,6 +228,9 @@ setup() {
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) rediss://127.0.0.1:$(port_of a)x"
     DLOCK_NODES=${DLOCK_NODES%x}
     refuses 64 'same server' acquire "$key"
+    servers_start hung tcp/silent
+    DLOCK_NODES="rediss://127.0.0.1:$(<"$(server_dir hung)/silent.port") redis://127.0.0.1:$(port_of a) $(node u)"
+    DLOCK_NODE_TIMEOUT=20s within 4000 works run "$key" -- true
     redis_stop u
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
     works acquire "$key-2" # the release may have been too slow for one of the nodes
