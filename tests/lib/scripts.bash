@@ -46,6 +46,13 @@ queue() {
 # give_back TOKEN [KEEP_MS AGAIN NOTE WINDOW_MS]
 give_back() { script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" "$meta:history" , "$@"; }
 
+# renew TOKEN [TTL_MS FENCE]
+renew() { script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$1" "${2-20000}" "${@:3}"; }
+
+inspect() { script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , "$@"; }
+fence() { script fence "$key" "$meta" "$meta:history" , "$@"; }
+ask() { script ask "$key" "$meta" , "$@"; }
+
 # hand_over: a lock of $one that $one gives back, and a waiter w1 is offered.
 hand_over() {
     acquire "$one"
@@ -61,7 +68,7 @@ share_queue() {
         "$2" "$3" "$4" "${5:-0}"
 }
 unshare() { script unshare "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 0 0 0 60000; }
-enter() { script renew "$key" "$meta" "$meta:holds" , "$1" 20000 0; }
+enter() { renew "$1"; }
 invite() { script invite "$key" "$meta" "$meta:waiting" ,; }
 words_of() { rcli a lrange "$meta:leave:$1" 0 -1; }
 

@@ -33,7 +33,7 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     [ "$(rcli a pttl "$meta:history")" -gt 2592010000 ]
     remember "$one" 5 # sent again
     [ "$(outcomes)" = 'open -' ]
-    returns 1 script fence "$key" "$meta" "$meta:history" , "$one" "$(($(rcli a hget "$meta" fence) + 1))"
+    returns 1 fence "$one" "$(($(rcli a hget "$meta" fence) + 1))"
     [ "$(rcli a lindex "$meta:history" 0 | cut -d ' ' -f 10)" = "$(rcli a hget "$meta" fence)" ]
     give_back "$one" 0 0 0 1000 0 '' 'ran 0'
     give_back "$one" 0 1 0 1000 0 '' 'ran 0'
@@ -130,7 +130,7 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
 @test "the history: a key of another type costs nobody the lock" {
     rcli a set "$meta:history" something
     returns 1 remember "$one" 5
-    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
+    returns 1 renew "$one"
     returns 1 give_back "$one" 0 0 0 1000 0 '' 'ran 0'
     is_free "$key"
     remember "$two" 5
@@ -140,7 +140,7 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
 @test "the history: a renewal keeps it for 30 days after the lease" {
     remember "$one" 5
     rcli a pexpire "$meta:history" 100000 >/dev/null
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 60000 1
+    renew "$one" 60000 1
     [ "$(rcli a pttl "$meta:history")" -gt 2592050000 ]
 }
 
@@ -148,7 +148,7 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     acquire "$one"
     returns 1 give_back "$one" 0 0 0 1000 1 '' 'broken -' '' 'root@ops'
     returns -1 give_back "$one" 0 1 0
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
+    renew "$one"
     [ "${lines[0]} ${lines[3]}" = '-1 0' ] || fail 'nor does renew.lua'
     # The one who broke it may have lost the reply.
     returns 1 give_back "$one" 0 1 0 1000 1 '' 'broken -' '' 'root@ops'

@@ -9,12 +9,11 @@ load ../lib/scripts
     inner=$one.12345678
     acquire "$one"
     release() { give_back "$@"; }
-    renew() { script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$1" 20000 1; }
     returns 0 renew "$two.12345678"
     returns 1 renew "$inner"
     [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
     # Its lease is never made shorter.
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$inner" 1000 1
+    renew "$inner" 1000 1
     [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
     [[ " ${lines[4]} " =~ \ $inner\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
     [[ " ${lines[4]} " =~ \ $one\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
@@ -33,29 +32,28 @@ load ../lib/scripts
 }
 
 @test "a further hold that ends before it arrives does not free the lock of the first one" {
-    again() { script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$1" 20000 1; }
     acquire "$one"
     returns -1 give_back "$one.lost-001" 0
-    returns 1 again "$one.12345678"
+    returns 1 renew "$one.12345678"
     returns 2 give_back "$one.12345678" 0
     # Nor does it restore a first hold that has ended, or that died beside another one.
-    again "$one.abcdefgh"
+    renew "$one.abcdefgh"
     returns 2 give_back "$one" 0
-    returns 1 again "$one.abcdefgh"
-    returns 0 again "$one"
+    returns 1 renew "$one.abcdefgh"
+    returns 0 renew "$one"
     returns 1 give_back "$one.abcdefgh" 0
     is_free "$key"
     acquire "$two"
-    again "$two.12345678"
+    renew "$two.12345678"
     rcli a zrem "$meta:holds" "$two" >/dev/null
-    again "$two.abcdefgh"
+    renew "$two.abcdefgh"
     [ -z "$(rcli a zscore "$meta:holds" "$two")" ] || fail "expected no hold that died"
 }
 
 @test "renew.lua returns the holds that end latest if there are too many" {
     acquire "$one"
     for ((i = 1; i <= 45; i++)); do
-        returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.$i" $((100000 + i * 1000)) 0
+        returns 1 renew "$one.$i" $((100000 + i * 1000)) 0
     done
     # With the first holder's own there are 46, and it ends first.
     told=${lines[4]}
@@ -66,13 +64,13 @@ load ../lib/scripts
 
 @test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.12345678" 3000 1
+    renew "$one.12345678" 3000 1
     returns 2 give_back "$one" 0
     [ "$(rcli a pttl "$key")" -le 3000 ]
     returns 0 acquire "$two"
     wait_until "[ \"\$(rcli a exists '$key')\" = 0 ]"
     acquire "$two"
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$two.12345678" 20000 1
+    renew "$two.12345678"
     now=$(($(rcli a time | head -n 1) * 1000))
     rcli a zadd "$meta:holds" "$((now - 1))" "$two.12345678" "$((now - 1))" "$two.abcdefgh" >/dev/null
     rcli a zadd "$meta:holds" "-$((now - 1))" "$two.ended-00" >/dev/null
@@ -83,12 +81,12 @@ load ../lib/scripts
 
 @test "release.lua with ALL ends all holds" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.12345678" 20000 1
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.abcdefgh" 20000 1
+    renew "$one.12345678"
+    renew "$one.abcdefgh"
     returns 2 give_back "$one.abcdefgh" 15000
     acquire "$two"
     [ "${lines[12]}" = '' ] || fail 'others hold it'
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" ,
+    inspect
     [ "${lines[10]} ${lines[12]}" = '2 ' ] || fail 'others hold it'
     returns 1 give_back "$one" 0 0 0 1000 1
     is_free "$key"

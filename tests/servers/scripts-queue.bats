@@ -76,7 +76,7 @@ load ../lib/scripts
     [ "$(rcli a pttl "$key")" -gt 50000 ]
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$one" ]
     [ "$(rcli a pttl "$meta:wake")" -gt 50000 ]
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , 0
+    inspect 0
     [ "${lines[3]} ${lines[8]}" = '1 1' ] || fail 'expected a hand-over and one waiter'
 }
 
@@ -105,7 +105,7 @@ load ../lib/scripts
     [ "$(rcli a get "$key")" = "$two" ]
     [ "$(rcli a hget "$meta" gone)" = "$two" ]
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$two" ]
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , 0
+    inspect 0
     [ "${lines[3]} ${lines[8]}" = '1 1' ] || fail 'expected a hand-over and one waiter'
     leave w1 0
     returns 1 give_back "$one" 0 0 1 60000 0 "$two"
@@ -115,7 +115,7 @@ load ../lib/scripts
 
 @test "release.lua: what the handoff token left has no holds of the earlier lock" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 60000 0 1 0 me@here:1 label "$one.abcdefgh"
+    renew "$one" 60000 0 1 0 me@here:1 label "$one.abcdefgh"
     queue "$two" '' w1 60000
     give_back "$one" 0 0 0 60000 1
     rcli a zadd "$meta:holds" 99999999999999 "$one.abcdefgh"
@@ -191,12 +191,12 @@ load ../lib/scripts
 @test "a handoff token renews, releases and heals nothing" {
     soon=$(($(rcli a time | head -n 1) * 1000 + 60000))
     hand_over
-    returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 900000 1
-    returns 0 script fence "$key" "$meta" "$meta:history" , "$one" 4503599627370497
+    returns 0 renew "$one" 900000 1
+    returns 0 fence "$one" 4503599627370497
     [ "$(rcli a pttl "$key")" -le 60000 ]
     queue "$two" "$one" w1 60000
     left=$(rcli a pttl "$key")
-    returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 900000 1
+    returns 0 renew "$one" 900000 1
     returns 0 give_back "$one" 0 0 1 60000
     returns 0 script heal "$key" "$meta" "$meta:holds" , "$one" 900000 5 "$soon" me@here:1 label 3000
     returns 0 script undo "$key" "$meta:history" , "$one"
@@ -270,28 +270,28 @@ replace() {
 
 @test "ask marks the token that holds the lock, and its renewal shows who asked first" {
     acquire "$one"
-    answers 0 script ask "$key" "$meta" , "$two" you@there:1
-    answers 1 script ask "$key" "$meta" , "$one" you@there:1
-    answers 1 script ask "$key" "$meta" , "$one" her@there:1
-    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 0
+    answers 0 ask "$two" you@there:1
+    answers 1 ask "$one" you@there:1
+    answers 1 ask "$one" her@there:1
+    renew "$one"
     [ "${lines[5]}" = you@there:1 ]
     give_back "$one"
-    answers -1 script ask "$key" "$meta" , "$one" you@there:1
+    answers -1 ask "$one" you@there:1
     acquire "$two"
-    script renew "$key" "$meta" "$meta:holds" , "$two" 20000 0
+    renew "$two"
     [ "${lines[5]-}" = '' ]
 }
 
 @test "ask finds a token that was released and keeps the lock: 0; a lock without metadata gets some that expires" {
     acquire "$one"
     give_back "$one" 20000
-    answers 0 script ask "$key" "$meta" , "$one" you@there:1
+    answers 0 ask "$one" you@there:1
     rcli a del "$meta"
-    answers 1 script ask "$key" "$meta" , "$one" you@there:1
+    answers 1 ask "$one" you@there:1
     [ "$(rcli a pttl "$meta")" -gt 3610000 ]
     rcli a del "$key"
     rcli a hset "$key" field 1
-    answers 0 script ask "$key" "$meta" , "$one" you@there:1
+    answers 0 ask "$one" you@there:1
 }
 
 @test "acquire: who replaces marks the holder; of several the newest counts" {

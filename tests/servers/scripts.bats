@@ -70,7 +70,7 @@ entry() {
 @test "acquire.lua: a repeated request is granted as before, but not for another node" {
     returns 1 entry "$one" 2
     fence=${lines[1]}
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one.inner" 20000 "$fence"
+    renew "$one.inner" 20000 "$fence"
     rcli a pexpire "$key" 9000
     before=$(rcli a hgetall "$meta")
     rcli a config resetstat
@@ -121,30 +121,30 @@ entry() {
 @test "renew.lua renews for the holder only" {
     acquire "$one"
     rcli a pexpire "$key" 5000
-    returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$two" 20000 1
+    returns 0 renew "$two"
     [ "${lines[2]} ${lines[3]}" = '0 0' ] && [ "${lines[5]}" -gt 0 ] || fail 'expected how long another one holds it'
     [ "$(rcli a pttl "$key")" -le 5000 ]
     rcli a pexpire "$meta" 100000
-    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
+    returns 1 renew "$one"
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     [ "$(rcli a pttl "$meta")" -gt 3610000 ]
     rcli a pexpire "$key" 5000
-    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 0 1
+    returns 1 renew "$one" 0 1
     [ "${lines[2]}" = 20000 ] && [ "$(rcli a pttl "$key")" -gt 10000 ] || fail 'expected the length of the lease'
     rcli a set "$meta" x
-    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
+    returns 1 renew "$one"
     rcli a del "$key"
-    returns -1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
+    returns -1 renew "$one"
     is_free "$key"
 }
 
 @test "renew.lua never shortens and never lowers the fence" {
     acquire "$one"
     fence=$(rcli a hget "$meta" fence)
-    returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 10 1
+    returns 1 renew "$one" 10 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     [ "$(rcli a hget "$meta" fence)" = "$fence" ]
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 10 $((fence + 10000000001))
+    renew "$one" 10 $((fence + 10000000001))
     [ "$(rcli a hget "$meta" fence)" = $((fence + 10000000001)) ]
 }
 
@@ -172,23 +172,23 @@ entry() {
     [ "$(rcli a pttl "$key")" -le 5000 ]
     [ "$(rcli a pttl "$meta")" -gt 3661000 ]
     [ "$(rcli a get "$key")" = "$one" ]
-    returns 0 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 1
+    returns 0 renew "$one"
     [ "${lines[2]} ${lines[3]}" = '1 1' ] || fail 'expected that it was released'
     [ "$(rcli a pttl "$key")" -le 5000 ]
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" ,
+    inspect
     [[ ${lines[12]} == [0-9]*' min-hold' ]] || fail 'expected why it is kept'
 }
 
 @test "fence.lua raises the fence for the holder only" {
     acquire "$one"
     raised=$((lines[1] + 10000000001))
-    returns 1 script fence "$key" "$meta" "$meta:history" , "$one" "$raised"
+    returns 1 fence "$one" "$raised"
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
     rcli a pexpire "$meta" 1000
-    returns 1 script fence "$key" "$meta" "$meta:history" , "$one" 5
+    returns 1 fence "$one" 5
     [ "$(rcli a pttl "$meta")" -gt 3600000 ]
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
-    returns 0 script fence "$key" "$meta" "$meta:history" , "$two" $((raised + 1))
+    returns 0 fence "$two" $((raised + 1))
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
 }
 
@@ -198,8 +198,8 @@ entry() {
     now=$(rcli a time | head -n 1)
     fine=$(((now + 86340) * 1000000)) far=$(((now + 86460) * 1000000))
     for n in "$far" 9007199254740990; do
-        returns 2 script fence "$key" "$meta" "$meta:history" , "$one" "$n"
-        returns 1 script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 "$n"
+        returns 2 fence "$one" "$n"
+        returns 1 renew "$one" 20000 "$n"
         [ "${lines[3]}" = "$fence" ] || fail "told another fence than the recorded one"
         [ "$(rcli a hget "$meta" fence)" = "$fence" ]
         rcli a del "$key"
@@ -207,12 +207,12 @@ entry() {
         [ "$(rcli a hget "$meta" fence)" = "$fence" ]
         [ "$(rcli a pttl "$meta")" -le 3620000 ] || fail "its metadata is kept for too long"
     done
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 "$fine"
+    renew "$one" 20000 "$fine"
     [ "${lines[3]}" = "$fine" ]
     [ "$(rcli a hget "$meta" fence)" = "$fine" ]
     [ "$(rcli a pttl "$meta")" -gt 86400000 ]
     rcli a pexpire "$meta" 1000
-    returns 1 script fence "$key" "$meta" "$meta:history" , "$one" $((fine + 1))
+    returns 1 fence "$one" $((fine + 1))
     [ "$(rcli a pttl "$meta")" -gt 86400000 ]
     rcli a pexpire "$meta" 1000
     rcli a del "$key"
@@ -226,15 +226,15 @@ entry() {
 }
 
 @test "inspect.lua reads and changes nothing" {
-    returns 0 script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" ,
+    returns 0 inspect
     acquire "$one"
     rcli a hgetall "$meta" >before
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , "$one.12345678"
+    inspect "$one.12345678"
     [ "${lines[1]}" = "$one" ]
     [ "${lines[2]}" -le 20000 ]
     [ "${lines[6]}" -le 20000 ]
     [ "${lines[9]} ${lines[10]} ${lines[11]} ${lines[14]}" = 'string 1 20000 0' ] || fail 'expected one hold, and no uptime'
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , "$two"
+    inspect "$two"
     [ "${lines[14]}" -ge 1 ]
     rcli a hgetall "$meta" | diff before -
 }
@@ -305,10 +305,10 @@ entry() {
 
 @test "inspect.lua returns the holder of a lock of Redisson" {
     rcli a hset "$key" mode write 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57:write 1
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting"
+    inspect
     [ "${lines[1]}" = 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 ] || fail "expected the holder's field"
     rcli a hset "$key" 1 1 2 1 3 1 4 1 5 1 6 1 7 1 8 1
-    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting"
+    inspect
     [ -z "${lines[1]}" ] || fail "looked into a hash of many fields"
 }
 
@@ -325,8 +325,8 @@ entry() {
 
 @test "no script makes a key without a TTL" {
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" "$meta:history" , "$one" 20000 4503599627370497
-    script fence "$key" "$meta" "$meta:history" , "$one" 4503599627370498
+    renew "$one" 20000 4503599627370497
+    fence "$one" 4503599627370498
     give_back "$one" 0
     queue "$two" '' w1 60000
     give_back "$two" 0 0 0 60000
