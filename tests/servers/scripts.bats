@@ -163,6 +163,7 @@ entry() {
         give_back "$token" 0
     done
     returns 1 give_back "$one" 0 1
+    returns -1 give_back "${one:0:10}XXXXXXXXXXXX" 0 1
 }
 
 @test "release.lua keeps the lock for a while, and nothing prolongs it" {
