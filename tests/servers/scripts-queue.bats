@@ -181,11 +181,13 @@ load ../lib/scripts
     [ "$(rcli a get "$key")" = "$two" ]
 }
 
-@test "acquire.lua leaves the handoff token of another release in the list" {
+@test "acquire.lua leaves the handoff token of another release in the list, the next release does not" {
     hand_over
     rcli a del "$key"
     returns 1 queue "$two" AAAA w2 60000
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$one" ]
+    returns 1 give_back "$two" 0 0 0 60000
+    [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$two" ]
 }
 
 @test "a handoff token renews, releases and heals nothing" {
