@@ -258,6 +258,8 @@ load ../lib/scripts
     script slots "${slots[@]}"
     [[ ${lines[*]} == "0 $one "*' 1 string 0 0  0 foreign -1 0 '*' 1 string 0 0'* ]] || fail 'expected both, and one who waits'
     [ "$(rcli a zrange "${slots[0]}" 0 -1)" = w1 ] || fail 'expected one entry'
+    script slots "${slots[@]}" , w1 60000 1 # the reply to the first request was lost
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '1 0 0' ] || fail 'expected w1, with nobody before it'
     script slots "${slots[@]}" , w2 90000
     [ "$(rcli a pttl "${slots[0]}")" -gt 80000 ]
 }
