@@ -254,10 +254,13 @@ load ../lib/scripts
     [[ ${lines[*]} == "0 $one "*' me@here:1 label '*' 0 string 0 0  0  -2 0 '*' none 0 0'* ]] || fail 'expected one that is held'
     [ "$(rcli a exists "${slots[0]}")" = 0 ] || fail 'expected no entry'
     rcli a set "{$key}2" foreign >/dev/null
+    rcli a zadd "${slots[0]}" 1000 w0 # its time is over
     script slots "${slots[@]}" , w1 60000
     script slots "${slots[@]}"
     [[ ${lines[*]} == "0 $one "*' 1 string 0 0  0 foreign -1 0 '*' 1 string 0 0'* ]] || fail 'expected both, and one who waits'
     [ "$(rcli a zrange "${slots[0]}" 0 -1)" = w1 ] || fail 'expected one entry'
+    script slots "${slots[@]}" , w2 60000 1
+    [ "${lines[8]} ${lines[10]}" = '1 -1' ] || fail 'expected that w2 may not wait'
     script slots "${slots[@]}" , w1 60000 1 # the reply to the first request was lost
     [ "${lines[8]} ${lines[10]} ${lines[11]}" = '1 0 0' ] || fail 'expected w1, with nobody before it'
     script slots "${slots[@]}" , w2 90000
