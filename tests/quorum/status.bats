@@ -28,6 +28,9 @@ load ../lib/quorum
     gives 0 status --node-timeout 2s -v "$key"
     [[ $stderr == *"$(node n3): held"* && $stderr == *"$(node n5): free"* && $stderr == *"$(node n4): unknown: no answer"* ]] ||
         fail "expected each node's state"
+    redis_stop n5
+    works status --node-timeout 2s --json "$key"
+    json_is '.nodes[4].error | contains("Redis running")'
 }
 
 @test "--all: a lock that a minority holds is free, and says what each node has" {
