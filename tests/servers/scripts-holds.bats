@@ -84,6 +84,9 @@ load ../lib/scripts
     renew "$one.12345678"
     renew "$one.abcdefgh"
     returns 2 give_back "$one.abcdefgh" 15000
+    kept=$(rcli a hget "$meta" keep)
+    returns -1 give_back "$one.abcdefgh" 60000
+    [ "$(rcli a hget "$meta" keep)" = "$kept" ] || fail 'it has ended already'
     acquire "$two"
     [ "${lines[12]}" = '' ] || fail 'others hold it'
     inspect

@@ -237,6 +237,10 @@ entry() {
     [ "${lines[9]} ${lines[10]} ${lines[11]} ${lines[14]}" = 'string 1 20000 0' ] || fail 'expected one hold, and no uptime'
     inspect "$two"
     [ "${lines[14]}" -ge 1 ]
+    rcli a acl setuser default -info
+    inspect "$two"
+    rcli a acl setuser default +info
+    [ "${lines[1]}" = "$one" ] || fail 'expected that it needs no INFO'
     rcli a hgetall "$meta" | diff before -
 }
 

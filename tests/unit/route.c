@@ -81,6 +81,7 @@ TEST(redirections)
 	is_str(target.name, "two.test:7004", "of a host that isn't known");
 	ok(route_find(&r, NO_SLOT, 0) == NOWHERE, "no redirection tells all servers of the Cluster");
 	ok(redirect(&r, "-MOVED 19 three.test\r\n", &asking) == REDIRECT_NONE, "junk");
+	ok(redirect(&r, "-ERR no\r\n", &asking) == REDIRECT_NONE, "another error");
 	ok(redirect(&r, "-MOVED 16384 three.test:7003\r\n", &asking) == REDIRECT_NONE, "no such slot");
 	ok(redirect(&r, "-MOVED 19 three.test:65536\r\n", &asking) == REDIRECT_NONE, "no such port");
 	ok(redirect(&r, "-MOVED 19 three.test:0\r\n", &asking) == REDIRECT_NONE, "nor this one");
