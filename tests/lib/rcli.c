@@ -36,7 +36,9 @@ main(int argc, char **argv)
 		fprintf(stderr, "rcli: %s\n", c == NULL ? "usage: rcli SOCKET WORD..." : c->errstr);
 		return 1;
 	}
-	print(reply, "\n");
+	/* Some commands have texts of lines: these are not ended once more. */
+	print(reply,
+	    reply->type == REDIS_REPLY_STRING && reply->len > 0 && reply->str[reply->len - 1] == '\n' ? "" : "\n");
 	freeReplyObject(reply);
 	redisFree(c);
 	return 0;

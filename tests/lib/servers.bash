@@ -73,7 +73,7 @@ spawn() {
 rcli() {
     local root
     find_root
-    if [[ -n $RCLI && $2 != -* && $2 != monitor && -z ${REDISCLI_AUTH-} ]]; then
+    if [[ -n $RCLI && -n ${2-} && $2 != -* && $2 != monitor && -z ${REDISCLI_AUTH-} ]]; then
         "$RCLI" "$root/$1/s" "${@:2}"
     else
         "$REDIS_CLI" -s "$root/$1/s" "${@:2}"
