@@ -164,5 +164,5 @@ with_etc() {
     yes '# nothing' | head -c 1048577 >config
     refuses 78 'too large' acquire --config config "$key"
     head -c 1048576 config >most
-    works acquire --config most "$key"
+    works acquire --config most -N "$(node a)" "$key"
 }
