@@ -156,6 +156,8 @@ bats_tests = \
 	tests/quorum/contenders.bats \
 	tests/servers/cluster.bats \
 	tests/zookeeper/options.bats \
+	tests/harness/faults.bats \
+	tests/zookeeper/interop.bats \
 	tests/run/reentry.bats \
 	tests/quorum/reentry.bats \
 	tests/harness/simulation.bats \
@@ -192,7 +194,6 @@ bats_tests = \
 	tests/commands/status-table.bats \
 	tests/commands/terminal-width.bats \
 	tests/quorum/fences-increase.bats \
-	tests/harness/faults.bats \
 	tests/quorum/outcome.bats \
 	tests/security/acl.bats \
 	tests/commands/break.bats \
@@ -215,7 +216,6 @@ bats_tests = \
 	tests/commands/messages.bats \
 	tests/commands/output.bats \
 	tests/harness/leaks.bats \
-	tests/zookeeper/interop.bats \
 	# end of bats_tests
 
 # Not in make check, but in make check-slow.
