@@ -83,7 +83,6 @@ ask_slots(struct acquire *a)
 	a->holder = sum.first;
 	if (a->vacant)
 		a->holder.state = LOCK_FREE;
-	a->holder.waiting = a->backend->mutex.place.waiting + 1;
 	a->kept_until_us = sum.all_kept && !a->vacant ? clock_add(clock_now_us(), sum.first.left_ms * 1000) : 0;
 	/* The leases are watched by the one that has the mutex. */
 	a->look_us = a->entry->kind == ENTRY_LEASE || a->wait.until_us == CLOCK_NEVER ? CLOCK_NEVER
@@ -119,7 +118,6 @@ ask_holder(struct acquire *a)
 	a->look_us = a->entry->place.second || (a->wait.until_us == CLOCK_NEVER && !a->args->replace)
 	    ? CLOCK_NEVER
 	    : clock_now_us() + LOOK_US;
-	a->holder.waiting = a->entry->place.waiting;
 	return asked == ZK_OK || asked == ZK_NO_NODE || asked == ZK_NO_AUTH ? code : asked;
 }
 
