@@ -297,7 +297,7 @@ test_env = \
 	BENCH_SPAWN='$(abs_top_builddir)/bench/spawn$(EXEEXT)' \
 	REDIS_SERVER='$(REDIS_SERVER)' \
 	REDIS_CLI='$(REDIS_CLI)' \
-	RCLI='$(abs_top_builddir)/tests/lib/rcli$(EXEEXT)' \
+	RCLI='$(abs_top_builddir)/tests/rcli$(EXEEXT)' \
 	PYTHON='$(PYTHON)' \
 	PYTHONDONTWRITEBYTECODE=1 \
 	top_srcdir='$(abs_top_srcdir)'
@@ -357,7 +357,7 @@ sim: tests/sim/dlock-sim$(EXEEXT)
 # Where a program that the tests need is missing, no test passes for lack of it.
 if CAN_TEST
 check_PROGRAMS = $(unit_tests) $(fuzz_tests) $(sim_program) bench/spawn bench/least bench/load \
-  tests/lib/rcli
+  tests/rcli
 TESTS = $(bats_tests) $(fuzz_tests) $(unit_tests)
 can_test = :
 else

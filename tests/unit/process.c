@@ -160,6 +160,8 @@ TEST(standard_error)
 	ok(forget_pidfd_getfd(), "a kernel without pidfd_getfd(2)");
 	if (geteuid() == 0)
 		is_int(said_to_reader(), 0, "root does not open it again");
+	if (on_valgrind())
+		return;
 	pid = fork();
 	if (pid == 0)
 		_exit(
