@@ -122,8 +122,9 @@ all_of() {
     held "$key-1"
 }
 
-@test "hundreds of locks in order, of which some are held; --watch shows as many as fit" {
-    rcli a eval 'for i = 1, 300 do
+@test "hundreds of locks in order, of which some are held, among more keys than a SCAN reads; --watch shows as many as fit" {
+    rcli a eval 'for i = 1, 1500 do redis.call("set", "other" .. i, "") end
+        for i = 1, 300 do
         redis.call("lpush", string.format("{%s-%03d}:dlock:history", KEYS[1], i),
             string.format("%022d 1700000060000 ran %d - 1700000060000 0 1700000000000 0 5 3 1 u@hl", i, i % 2))
         end' 1 "$key" >/dev/null
