@@ -193,7 +193,8 @@ nothing_is_left() {
     stalls_note
     try run --slots 1 "$key" -- true
     waited_in_vain 75 'kept until .* \(--min-hold\)'
-    works run --slots 1 --wait 30s "$key" -- true
+    works run --slots 1 --wait 30s "$key" -- sh -c 'sleep 1; "$DLOCK" status --json --slots 1 "$0"' "$key"
+    json_is '.held_ms >= 900 and .held_ms < 4000' # since it was granted, not since it came
     key=$key attempt sh -c 'eval "$("$DLOCK" acquire --slots 1 --export "$key")"; "$DLOCK" renew "$DLOCK_KEY" && "$DLOCK" release "$DLOCK_KEY"'
     succeeds
     nothing_is_left
