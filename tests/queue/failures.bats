@@ -233,7 +233,7 @@ entry_ms() {
     start acquire --wait 5s "$long_window" --ttl 60s "$key"
     queue_length_is 2
     redis_freeze n1
-    within 7500 finishes 69
+    within 8500 finishes 69
     kill -TERM "$signalled"
     within 6000 finishes 143 "$signalled"
 }

@@ -43,7 +43,7 @@ ends_in_time() {
 @test "records without end of somebody on the path: 69 in time" {
     ends_in_time rediss on-path hello hellos alert ccs empty
     ends_in_time zks on-path hello hellos alert ccs empty
-    refuses 69 'TLS failed: it sends records without end, and no data' acquire --node-timeout 2s -N "rediss://$(at on-path hello)" "$key"
+    refuses 69 'TLS failed: it sends records without end, and no data' acquire --node-timeout 20s -N "rediss://$(at on-path hello)" "$key"
 }
 
 @test "records without end of a server with a certificate: 69 in time" {

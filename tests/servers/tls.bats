@@ -230,7 +230,7 @@ setup() {
     refuses 64 'same server' acquire "$key"
     servers_start hung tcp/silent
     DLOCK_NODES="rediss://127.0.0.1:$(<"$(server_dir hung)/silent.port") redis://127.0.0.1:$(port_of a) $(node u)"
-    DLOCK_NODE_TIMEOUT=20s within 4000 works run "$key" -- true
+    DLOCK_NODE_TIMEOUT=20s within 8000 works run "$key" -- true
     redis_stop u
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
     works acquire "$key-2" # the release may have been too slow for one of the nodes

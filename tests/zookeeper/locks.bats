@@ -276,7 +276,7 @@ let_go() {
     wait_until '[ "$(requests connect)" -ge 1 ]' 5 || fail 'it has none' # until a third of the lease is over
     wait_until '[ "$(requests exists)" -ge 1 ]'
     works break --force "$key"
-    within 4000 loses
+    within 6000 loses
 }
 
 @test "the node of a waiter is removed by hand: it queues up again, and does not wait for what is left of it" {
