@@ -193,13 +193,14 @@ print_report(FILE *out, const struct run *r, enum status status)
 static int
 named_descriptor(const char *path)
 {
+	static const char *const standard[] = { "/dev/stdin", "/dev/stdout", "/dev/stderr" };
 	char rest;
 	int fd;
 
-	if (strcmp(path, "/dev/stdout") == 0)
-		return STDOUT_FILENO;
-	if (strcmp(path, "/dev/stderr") == 0)
-		return STDERR_FILENO;
+	for (fd = 0; fd < 3; fd++) {
+		if (strcmp(path, standard[fd]) == 0)
+			return fd;
+	}
 	if (sscanf(path, "/dev/fd/%4d%c", &fd, &rest) == 1 || sscanf(path, "/proc/self/fd/%4d%c", &fd, &rest) == 1)
 		return fd;
 	return -1;
@@ -221,7 +222,7 @@ check_report(const char *path, struct err *err)
 {
 	const char *const slash = strrchr(path, '/');
 	char folder[PATH_MAX], shown[300];
-	const int fd = named_descriptor(path);
+	const int fd = named_descriptor(path), flags = fd >= 0 ? fcntl(fd, F_GETFL) : 0;
 	struct stat file;
 	int error = 0;
 
@@ -230,7 +231,7 @@ check_report(const char *path, struct err *err)
 	(void)snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
 	    slash == NULL ? "." : path);
 	if (fd >= 0)
-		error = fcntl(fd, F_GETFL) < 0 || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY ? EBADF : 0;
+		error = flags < 0 || (flags & O_ACCMODE) == O_RDONLY ? EBADF : 0;
 	else if (stat(path, &file) != 0)
 		error = errno != ENOENT || path[0] == '\0' || access(folder, W_OK | X_OK) != 0 ? errno : 0;
 	else if (S_ISDIR(file.st_mode))

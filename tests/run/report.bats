@@ -104,8 +104,8 @@ except BlockingIOError:
         reported '.outcome == "held"'
         grep -q "^dlock: $key: held by" both || fail "$(cat both)"
     done
-    for file in /dev/fd/0 /dev/fd/8; do # read only, closed
-        refuses 71 "cannot be written to $file: Bad file descriptor" run --report "$file" "$key" -- true 8>&-
+    for file in /dev/stdin /dev/fd/0 /dev/fd/8; do # read only, closed
+        refuses 71 "cannot be written to $file: Bad file descriptor" run --report "$file" "$key" -- true 8>&- </dev/null
     done
 }
 
