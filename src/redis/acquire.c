@@ -464,22 +464,20 @@ tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 
 /*
  * Leave the queue, so that no entry remains, and pass on a handoff token that other waiters need.  A node that has
- * granted the lock has removed the waiter's entry.  A node whose reply was not awaited may have refused and added it
- * again.
+ * granted the lock has removed the waiter's entry.  A node whose reply was not awaited may have refused, or may still
+ * refuse, and add it.
  */
 static void
 leave(struct acquire *t, bool acquired)
 {
 	const int64_t now = clock_now_us(), most = clock_add(now, at_least(4 * t->took_us, GRACE_US));
 	const int64_t until = clock_sooner(most, at_least(t->over_us, clock_add(now, t->reserve_us)));
-	bool refused = t->slots != NULL && t->slots->noted, noted[NODES_MAX];
+	bool noted[NODES_MAX];
 	int i;
 
 	for (i = 0; i < t->nodes->count; i++)
-		refused = refused || t->ticket[i] != 0;
-	for (i = 0; i < t->nodes->count; i++)
-		noted[i] = (!acquired && (t->slots == NULL || refused)) ||
-		    (refused && t->attempt.grants.vote[i] != VOTE_YES);
+		noted[i] = (t->slots == NULL || t->slots->noted) &&
+		    (!acquired || t->attempt.grants.vote[i] != VOTE_YES);
 	t->queue.invites = !acquired && !t->args->shared && t->slots == NULL;
 	if (t->args->wait.until_us != 0)
 		waitqueue_leave(&t->queue, noted, until);

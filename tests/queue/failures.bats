@@ -218,6 +218,17 @@ entry_ms() {
     within "$at_once" wait_until "free '$key' n1"
 }
 
+@test "a node that refuses once the others have granted the lock keeps no entry" {
+    use 3
+    rcli n3 set "$key" "$OTHER_TOKEN" px 60000
+    redis_freeze n3
+    start_holding "$key" --wait 60s 'while [ ! -e stop ]; do sleep 0.1; done'
+    redis_thaw n3
+    wait_until '[ "$(rcli n3 hget "$metadata" ticket)" = 1 ]'
+    wait_until '[ "$(rcli n3 zcard "$metadata:waiting")" = 0 ]'
+    stops 0
+}
+
 @test "the only node restarts while many wait: all get the lock" {
     take "$key" --ttl 60s
     queue_waiters 3
