@@ -111,7 +111,7 @@ fuzz_wraps = $(call wraps,sim/calls.c fuzz/servers.c)
 bats_tests = \
 	tests/zookeeper/faults.bats \
 	tests/zookeeper/lost-replies.bats \
-	tests/zookeeper/ask.bats \
+	tests/zookeeper/holder.bats \
 	tests/zookeeper/locks.bats \
 	tests/zookeeper/ensemble.bats \
 	tests/zookeeper/hostile.bats \
@@ -196,6 +196,7 @@ bats_tests = \
 	tests/quorum/fences-increase.bats \
 	tests/quorum/outcome.bats \
 	tests/security/acl.bats \
+	tests/commands/history.bats \
 	tests/commands/break.bats \
 	tests/commands/ask.bats \
 	tests/commands/doctor.bats \
@@ -209,7 +210,6 @@ bats_tests = \
 	tests/run/random.bats \
 	tests/commands/status-watch.bats \
 	tests/docs/examples-deployed.bats \
-	tests/commands/history.bats \
 	tests/commands/holder.bats \
 	tests/commands/keys.bats \
 	tests/commands/renew.bats \

@@ -85,5 +85,6 @@ TEST(redirections)
 	ok(redirect(&r, "-MOVED 16384 three.test:7003\r\n", &asking) == REDIRECT_NONE, "no such slot");
 	ok(redirect(&r, "-MOVED 19 three.test:65536\r\n", &asking) == REDIRECT_NONE, "no such port");
 	ok(redirect(&r, "-MOVED 19 three.test:0\r\n", &asking) == REDIRECT_NONE, "nor this one");
+	ok(redirect(&r, "-ASK 19 three.test:0\r\n", &asking) == REDIRECT_NONE, "nor in ASK");
 	route_close(&r);
 }

@@ -1,15 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# Locks on ZooKeeper while servers die, hang and are cut off, and clocks jump.
+# Locks on ZooKeeper while servers die, hang and are cut off.
 
 load ../lib/zookeeper
-load ../lib/fences
 
-setup_file() {
-    zk_start
-    clock_build
-}
+setup_file() { zk_start; }
 setup() { zk_begin; }
 
 @test "the leader is killed while the lock is held and waited for: the lock is kept, then handed over" {
@@ -154,58 +150,4 @@ setup() { zk_begin; }
     [ "$(tail -n 1 beats)" -lt $((${start/[.,]/} + 3000000 + longest_stall * 1000)) ] || fail "the command outlived its lease"
     # The lease, and two times a node's time to give back what may be left.
     took_at_most 10000 "$((${start/[.,]/} / 1000))"
-}
-
-@test "dlock is stopped until its session is over: the command is dead before another enters, 76" {
-    # Long enough for a late renewal not to be confirmed when it is stopped, so that it would go on.
-    hold_beating --ttl 9s
-    start_next --ttl 9s
-    queue_length_is 2
-    kill -STOP "$holder"
-    # It continues when its lease ends.
-    finish "$holder"
-    exits_76_or_killed
-    dead_before_entered
-}
-
-@test "a lock that is broken ends the command at once, 76" {
-    hold_beating --kill-after 100ms
-    zk_ask 1 delete "$chroot/$key/$(entries "$key")"
-    start=$(now_ms)
-    finish "$holder"
-    # Its next renewal comes after 6.7 s.
-    took_at_most 3000 "$start"
-    exits_76_or_killed
-}
-
-# ---------------------------------------------------------------- sharing a session
-
-@test "renewals by another process do not affect the holder, and a release by it is detected" {
-    hold_beating --kill-after 1s
-    token_of_command
-    for ((i = 0; i < 20; i++)); do
-        works renew "$key" "$token"
-        short_sleep "0.$((RANDOM % 2))"
-    done
-    alive "$holder"
-    works release "$key" "$token"
-    start=$(now_ms)
-    finish "$holder"
-    took_at_most 3000 "$start"
-    exits_76_or_killed
-}
-
-# ---------------------------------------------------------------- clocks
-
-@test "the time of day jumps by hours while the lock is held" {
-    need_clock
-    clock_set clock 0
-    with_clock "$PWD/clock" hold_beating --ttl 6s
-    start_next --ttl 6s
-    for offset in +2h -2h; do
-        clock_set clock "$offset"
-        stays_held 6
-    done
-    stops 0 "$holder"
-    finishes 0 "$next" 180
 }

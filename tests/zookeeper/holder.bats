@@ -1,13 +1,20 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# break --ask and run --replace on ZooKeeper: a watch brings the mark at once.
+# What a holder on ZooKeeper learns, and when: that it is asked to end, that its lock is broken, released or over.
 
 load ../lib/zookeeper
+load ../lib/fences
 
-setup_file() { zk_start --sync 40; }
+setup_file() {
+    zk_start --sync 40
+    clock_build
+}
+setup() { zk_begin; }
 
 me="$(id -un)@$(uname -n)"
+
+# ---------------------------------------------------------------- break --ask, run --replace: a watch brings the mark at once
 
 @test "break --ask: the holder learns of it at once, and holds the lock until its command has ended" {
     traps="trap 'until [ -e stop ]; do sleep 0.1; done; exit 0' TERM"
@@ -160,4 +167,56 @@ begin_and_hold() {
     finishes 0 "$plain"
     finishes 0 "$second"
     [ -e plain ] && [ -e second ] && [ ! -e first ]
+}
+
+# ---------------------------------------------------------------- broken, released, stopped
+
+@test "a lock that is broken ends the command at once, 76" {
+    hold_beating --kill-after 100ms
+    zk_ask 1 delete "$chroot/$key/$(entries "$key")"
+    start=$(now_ms)
+    finish "$holder"
+    # Its next renewal comes after 6.7 s.
+    took_at_most 3000 "$start"
+    exits_76_or_killed
+}
+
+@test "renewals by another process do not affect the holder, and a release by it is detected" {
+    hold_beating --kill-after 1s
+    token_of_command
+    for ((i = 0; i < 20; i++)); do
+        works renew "$key" "$token"
+        short_sleep "0.$((RANDOM % 2))"
+    done
+    alive "$holder"
+    works release "$key" "$token"
+    start=$(now_ms)
+    finish "$holder"
+    took_at_most 3000 "$start"
+    exits_76_or_killed
+}
+
+@test "dlock is stopped until its session is over: the command is dead before another enters, 76" {
+    # Long enough for a late renewal not to be confirmed when it is stopped, so that it would go on.
+    hold_beating --ttl 9s
+    start_next --ttl 9s
+    queue_length_is 2
+    kill -STOP "$holder"
+    # It continues when its lease ends.
+    finish "$holder"
+    exits_76_or_killed
+    dead_before_entered
+}
+
+@test "the time of day jumps by hours while the lock is held" {
+    need_clock
+    clock_set clock 0
+    with_clock "$PWD/clock" hold_beating --ttl 6s
+    start_next --ttl 6s
+    for offset in +2h -2h; do
+        clock_set clock "$offset"
+        stays_held 6
+    done
+    stops 0 "$holder"
+    finishes 0 "$next" 180
 }
