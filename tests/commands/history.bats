@@ -155,6 +155,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     gives 1 status -q --max-age 100ms "$key"
     prints ''
     gives 1 status --max-age 1h "$key" "$key-never"
+    gives 1 status --max-age 1h "$key-never" "$key"
     [ ${#lines[@]} -eq 2 ]
     tells 1 '.state == "late" and .age_ms == null and .last_success_ms == null' status --max-age 1h --json "$key-never"
 }

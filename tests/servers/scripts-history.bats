@@ -25,6 +25,12 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
     returns 1 script undo "$key" "$meta:history" , "$one"
     is_free "$key"
     [ "$(rcli a llen "$meta:history")" -eq 0 ]
+    # Those before it stay.
+    remember "$three" 5
+    give_back "$three"
+    remember "$two" 5
+    returns 1 script undo "$key" "$meta:history" , "$two"
+    [[ $(rcli a lrange "$meta:history" 0 -1) == "$three "* ]] || fail 'expected the entry before it'
 }
 
 @test "the history: acquire.lua adds an entry, release.lua completes it once, history.lua reads it" {

@@ -92,6 +92,7 @@ node_count=1
     start_holding "$key" --shared --ttl 3s 'sleep 60'
     works break --force "$key"
     [[ $output == "$key: broken; it was shared by 2 readers, the first was "*"; its commands end within "* ]] || fail 'expected both'
+    history_is '.outcome == "broken"'
     finishes 76 "$first"
     finishes 76 "$bg"
     works run "$key" -- true

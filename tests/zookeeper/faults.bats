@@ -78,18 +78,22 @@ setup() { zk_begin; }
 
 @test "the session of a waiter ends in an outage: it makes another one, however long that takes" {
     take "$key" --ttl 30s
-    start_next --ttl 1s --node-timeout 500ms
+    start_next --ttl 1s --node-timeout 500ms --max-waiters 1
     queue_length_is 2
+    # Another comes behind it, which is before it then; it has waited, so --max-waiters refuses it no more.
+    DLOCK_NODES=zk://127.0.0.1:${zk_direct[0]}$chroot start run --wait 10m --ttl 30s "$key" -- true
+    queue_length_is 3
     zk rules before:ping before:connect
-    queue_length_is 1
+    queue_length_is 2
     requests_reset
     # One connection tells it that the session has ended.  It tries to close it, and then to make another one, each for 500 ms.
     zk rules $(printf 'cut:connect@%s ' {2..60})
     wait_until '! alive "$next" || [ "$(requests connect)" -ge 17 ]' 25
     zk rules
-    wait_until '[ "$(entry_count "$key")" = 2 ] || ! alive "$next"'
+    wait_until '[ "$(entry_count "$key")" = 3 ] || ! alive "$next"'
     dlock release "$key" "$token" || true # or its session has ended
     finishes 0 "$next" 180
+    finishes 0
 }
 
 @test "the leader is killed: a start waits for the next one" {
