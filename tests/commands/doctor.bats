@@ -174,6 +174,11 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
     DLOCK_NODES="$(node a) unix://held:held@$(node b)" doctor
     exits 77
     [ "$(jq -r 'select(.check == "lock") | .result' <<<"$output" | paste -sd ' ')" = 'ok fail' ] || fail 'expected one of the second'
+    # The guard is that of all the nodes: one node alone would have none.
+    unset DLOCK_RESTART_GUARD
+    DLOCK_TTL=1h DLOCK_NODES="$(node a) $(node b)" doctor
+    exits 69
+    [ "$(jq -r 'select(.check == "lock") | .result' <<<"$output" | paste -sd ' ')" = 'fail fail' ] || fail 'expected the guard'
 }
 
 @test "a renewal or a release of the test lock that fails: fail" {

@@ -69,6 +69,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     try acquire -v --wait 1s "$key"
     [ "$status" -eq 75 ] || waited_in_vain 75
     [ "$(grep -c 'next try in' <<<"$stderr")" -le 20 ] || fail "expected a few attempts"
+    [[ $stderr == *'next try in'* && $stderr != *'in the queue'* ]] || fail 'another client wakes nobody'
     rcli a pexpire "$key" 3153600000000 # 100 years
     try status --json "$key"
     [ "$(jq .ttl_ms <<<"$output")" -gt 3153500000000 ] || fail "expected the whole lease"

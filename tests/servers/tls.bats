@@ -38,6 +38,7 @@ setup() {
     unset DLOCK_CACERT
     refuses 69 "$(port_of t): its certificate is not accepted for 127.0.0.1: .*; see --cacert" acquire "$key"
     SSL_CERT_FILE=$(certs)/ca.crt gives 1 status "$key"
+    SSL_CERT_FILE=$(certs)/ca.crt refuses 69 'its certificate is not accepted' status --cacert "$(certs)/other-ca.crt" "$key"
 }
 
 @test "a certificate that has expired, of another host, of another authority: 69" {
