@@ -11,7 +11,7 @@ me="$(id -un)@$(uname -n)"
 
 # ask: break --ask of $key in the background; $asker is its pid.
 ask() {
-    start break --ask "$key"
+    start break --ask --wait forever "$key"
     asker=$bg
 }
 
@@ -24,7 +24,7 @@ same_start() {
 }
 
 @test "the holder ends its command, and holds the lock until the last process of the group has ended" {
-    traps="(trap '' TERM; until [ -e stop ]; do sleep 0.1; done) & trap 'exit 0' TERM"
+    traps="(trap '' TERM; until [ -e stop ]; do sleep 0.2; done) & trap 'exit 0' TERM"
     start_holding "$key" --ttl 3s -k 60s --report report --label job 'while :; do sleep 0.1; done'
     holder=$bg token=$(rcli a get "$key")
     ask
@@ -55,7 +55,7 @@ same_start() {
 }
 
 @test "break --ask: 75 after --wait, and the holder declines with --on-lost warn" {
-    start_holding "$key" --ttl 3s --on-lost warn --exec-on-lost 'touch hook' 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --on-lost warn --exec-on-lost 'touch hook' 'until [ -e stop ]; do sleep 0.2; done'
     gives 75 break --ask --wait 2s "$key"
     [[ $stderr == *"$key: asked to end, and it still holds the lock; waited 2.0s" ]] || fail "expected why"
     wait_until "grep -q 'asked to end by .*; the command continues' bg.1.err"
@@ -95,7 +95,7 @@ same_start() {
 
 @test "the mark belongs to one token: the next holder runs on" {
     start_holding "$key" --ttl 3s 'sleep 60'
-    start run --wait 20s --ttl 3s "$key" -- sh -c 'touch second; until [ -e stop ]; do sleep 0.1; done'
+    start run --wait 20s --ttl 3s "$key" -- sh -c 'touch second; until [ -e stop ]; do sleep 0.2; done'
     next=$bg
     wait_until "[[ \$(dlock status --json '$key') == *'\"waiting\":1,'* ]]"
     works break --ask --quiet "$key"
@@ -107,7 +107,7 @@ same_start() {
 
 @test "acquire --keep: the process gets the signal, and holds the lock until it has ended" {
     start_script='trap "echo asked >>told" TERM; dlock acquire --keep $$ --ttl 3s '"$key"' >/dev/null || exit
-        touch held; until [ -e stop ]; do sleep 0.1; done'
+        touch held; until [ -e stop ]; do sleep 0.2; done'
     PATH=${DLOCK%/*}:$PATH sh -c "$start_script" 3>&- 4>&- &
     script_pid=$!
     wait_until '[ -e held ]'
@@ -150,7 +150,7 @@ same_start() {
 
 @test "three nodes: the mark of one of them does not count" {
     use 3
-    start_holding "$key" --ttl 3s --node-timeout 2s 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --node-timeout 2s 'until [ -e stop ]; do sleep 0.2; done'
     token=$(rcli n1 get "$key")
     rcli n1 hset "{$key}:dlock" asked "$token 1 me@here:1"
     is_renewed "$key" n1

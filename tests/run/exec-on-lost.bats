@@ -97,7 +97,7 @@ lost_with() {
 }
 
 @test "the hook has the signal mask and dispositions of the caller" {
-    start_holding "$key" --ttl 9s --exec-on-lost 'grep -E "^Sig(Blk|Ign)" /proc/self/status' \
+    start_holding "$key" --ttl 9s --exec-on-lost 'exec grep -E "^Sig(Blk|Ign)" /proc/self/status' \
         'grep -E "^Sig(Blk|Ign)" /proc/self/status >mask; sleep 30'
     wait_until '[ -s mask ]'
     rcli a del "$key"

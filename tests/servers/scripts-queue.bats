@@ -287,6 +287,9 @@ replace() {
     acquire "$two"
     renew "$two"
     [ "${lines[5]-}" = '' ]
+    answers 1 ask "$two" her@there:1
+    renew "$two"
+    [ "${lines[5]}" = her@there:1 ] || fail 'that its former holder was asked does not count'
 }
 
 @test "ask finds a token that was released and keeps the lock: 0; a lock without metadata gets some that expires" {

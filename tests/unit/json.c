@@ -63,7 +63,7 @@ TEST(document)
 	json_number(&j, NULL, INT64_MAX);
 	json_close(&j, ']');
 	json_close(&j, ']');
-	json_string(&j, "c", "d\xff");
+	json_string(&j, "c", "\xff/");
 	json_open(&j, "e", '{');
 	json_number_or_null(&j, "f", 7, true);
 	json_number_or_null(&j, "g", 7, false);
@@ -74,7 +74,7 @@ TEST(document)
 	json_end_line(&j);
 	(void)fclose(j.out);
 	is_str(document,
-	    "{\"a\":-9223372036854775808,\"b\":[{},null,[0,9223372036854775807]],\"c\":\"d\\\\xff\","
-	    "\"c_hex\":\"64ff\",\"e\":{\"f\":7,\"g\":null},\"h\":null,\"i\":null,\"k\":\"l\"}\n",
+	    "{\"a\":-9223372036854775808,\"b\":[{},null,[0,9223372036854775807]],\"c\":\"\\\\xff/\","
+	    "\"c_hex\":\"ff2f\",\"e\":{\"f\":7,\"g\":null},\"h\":null,\"i\":null,\"k\":\"l\"}\n",
 	    "commas, colons and names in their places");
 }
