@@ -42,7 +42,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "a lock that is lost, a wait, and a command under --min-hold or --once-per" {
-    start_holding "$key" --label first 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --label first 'while [ ! -e stop ]; do sleep 0.2; done'
     start run --wait 60s --once-per 1h --label second "$key" -- true
     queue_length_is 1
     short_sleep 0.4

@@ -194,8 +194,8 @@ messages_name_key() {
 
 @test "renewals fail for a while: a warning when that begins, and one when it ends" {
     redis_start c
-    start run -N "$(node c)" --ttl 12s --node-timeout 2s "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.1; done'
-    start run -q -N "$(node c)" --ttl 12s --node-timeout 2s "$key-q" -- sh -c 'while [ ! -e stop ]; do sleep 0.1; done'
+    start run -N "$(node c)" --ttl 12s --node-timeout 2s "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.2; done'
+    start run -q -N "$(node c)" --ttl 12s --node-timeout 2s "$key-q" -- sh -c 'while [ ! -e stop ]; do sleep 0.2; done'
     wait_until "held '$key' c && held '$key-q' c"
     redis_freeze c
     wait_until "grep -Eq '$key: a renewal failed: .*; trying again, the lease ends in [0-9.]+m?s\$' bg.1.err"

@@ -98,7 +98,7 @@ cron_works() {
 }
 
 @test "crontab: the import is skipped while the one before runs" {
-    stub import-orders 'echo x >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done'
+    stub import-orders 'echo x >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.2; done'
     set -m
     DLOCK_CONFIG=/dev/null sh -c "exec $(cron_line import)" </dev/null >out 2>&1 3>&- 4>&- &
     bg=$!
@@ -121,7 +121,7 @@ cron_works() {
 
 @test "crontab: three hosts copy at a time, the fourth waits" {
     local runs=() i
-    stub copy-to-store 'echo "$DLOCK_SLOT" >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done'
+    stub copy-to-store 'echo "$DLOCK_SLOT" >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.2; done'
     for _ in 1 2 3 4; do
         cron 0 copy &
         runs+=($!)
@@ -198,7 +198,7 @@ status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].wait
 @test "test-device.sh: each run has a device of its own, and its exit status" {
     local runs=() i
     for _ in 1 2 3 4 5; do
-        "$examples/test-device.sh" sh -c 'echo "$DEVICE" >>devices; until [ -e finish ]; do sleep 0.1; done' &
+        "$examples/test-device.sh" sh -c 'echo "$DEVICE" >>devices; until [ -e finish ]; do sleep 0.2; done' &
         runs+=($!)
     done
     wait_until '[ "$(wc -l 2>/dev/null <devices)" = 5 ]'
@@ -218,7 +218,7 @@ restarts() {
 @test "newest-deploy.sh: the newest of three runs, when the one that ran has ended" {
     local pids=() version
     stub deploy 'mkdir '"$PWD/inside"' || exit' 'echo $1 >>'"$PWD/ran" \
-        'trap "sleep 0.3; rmdir '"$PWD/inside"'; exit" TERM' 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done' \
+        'trap "sleep 0.3; rmdir '"$PWD/inside"'; exit" TERM' 'until [ -e '"$PWD/finish"' ]; do sleep 0.2; done' \
         'rmdir '"$PWD/inside"
     for version in 1 2; do
         DLOCK_TTL=3s "$examples/newest-deploy.sh" $version 3>&- 4>&- &
@@ -237,7 +237,7 @@ restarts() {
     local runs=() i failed=0
     stub is-healthy 'true'
     stub uname 'echo host$PPID'
-    stub restart 'echo x >>'"$PWD/restarts" 'until [ -e '"$PWD/finish"' ]; do sleep 0.1; done'
+    stub restart 'echo x >>'"$PWD/restarts" 'until [ -e '"$PWD/finish"' ]; do sleep 0.2; done'
     for _ in 1 2 3; do
         "$examples/rolling-restart.sh" web >/dev/null 2>&1 &
         runs+=($!)

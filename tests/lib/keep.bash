@@ -59,4 +59,4 @@ comes_to_its_end() {
     : >end
     ends 0
 }
-lives_on='until [ -e end ]; do sleep 0.1; done'
+lives_on='until [ -e end ]; do sleep 0.2; done'

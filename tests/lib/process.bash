@@ -13,7 +13,7 @@ short_sleep() {
     read -rt "$1" 2>/dev/null <>"$pipe" || [ $? -gt 128 ] || sleep "$1"
 }
 
-# wait_until CONDITION [SECONDS]: poll a shell condition, 10 seconds at most, less often from the sixth look on.  Of each
+# wait_until CONDITION [SECONDS]: poll a shell condition, 10 seconds at most, less often from the fifth look on.  Of each
 # look at it 300 ms count, however long a machine that stalls or is busy takes.
 wait_until() {
     local until_left=$((${2:-10} * 1000000 + 500000)) until_last=${EPOCHREALTIME/[.,]/} until_now until_pause=0.05
@@ -23,7 +23,7 @@ wait_until() {
             echo "timed out waiting for: $1" >&2
             return 1
         fi
-        [ $((++until_looks)) -le 5 ] || until_pause=0.12
+        [ $((++until_looks)) -le 4 ] || until_pause=0.16
         short_sleep "$until_pause"
         until_now=${EPOCHREALTIME/[.,]/}
         until_left=$((until_left - (until_now - until_last < 300000 ? until_now - until_last : 300000)))

@@ -512,7 +512,7 @@ runs_once() {
     local runs=() pid began
     for _ in 1 2 3; do
         start run --wait "$1" --once-per "$2" -E 0 "$key" -- \
-            sh -c 'echo ran >>ran; until [ -e finish ]; do sleep 0.1; done'
+            sh -c 'echo ran >>ran; until [ -e finish ]; do sleep 0.2; done'
         runs+=("$bg")
     done
     wait_until "[[ \$(dlock status --json '$key') == *'\"waiting\":2,'* ]]"

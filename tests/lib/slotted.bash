@@ -43,7 +43,7 @@ echo "$DLOCK_SLOT $DLOCK_FENCE" >>../ran
 # queue_for N COUNT [ARG...]: COUNT more waiters for one of N slots, each when the one before is in the queue.  They write
 # their numbers to "served", and stay as long as there is the file "stay".  Their pids are in $waiter.
 queue_for() {
-    local queued_command='echo "$1 $DLOCK_SLOT" >>served; while [ -e stay ]; do sleep 0.1; done'
+    local queued_command='echo "$1 $DLOCK_SLOT" >>served; while [ -e stay ]; do sleep 0.2; done'
     queue_waiters "$2" --slots "$1" "${@:3}"
 }
 

@@ -25,7 +25,7 @@ queue_waiters() {
 queued_command='
 mkdir inside 2>/dev/null || echo "$1 met somebody" >>overlaps
 echo "$1" >>served
-while [ -e stay ]; do sleep 0.1; done
+while [ -e stay ]; do sleep 0.2; done
 rmdir inside'
 
 # waiters_succeed: all of them, one after the other.

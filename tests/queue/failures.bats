@@ -43,7 +43,7 @@ entry_ms() {
 }
 
 @test "a waiter that hangs while it is served loses its turn, and does not enter when it resumes" {
-    start_holding "$key" --ttl 10s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 10s 'while [ ! -e stop ]; do sleep 0.2; done'
     holder=$bg
     queue_waiters 2 --ttl 10s --node-timeout 2s
     kill -STOP "${waiter[0]}"
@@ -154,7 +154,7 @@ entry_ms() {
     for how in redis_stop redis_freeze; do
         rm -f begun stop served
         unset waiter
-        start_holding "$key" --ttl 10s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+        start_holding "$key" --ttl 10s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.2; done'
         holder=$bg
         queue_waiters 3 --ttl 10s --node-timeout 2s
         "$how" n1
@@ -222,7 +222,7 @@ entry_ms() {
     use 3
     rcli n3 set "$key" "$OTHER_TOKEN" px 60000
     redis_freeze n3
-    start_holding "$key" --wait 60s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --wait 60s 'while [ ! -e stop ]; do sleep 0.2; done'
     redis_thaw n3
     wait_until '[ "$(rcli n3 hget "$metadata" ticket)" = 1 ]'
     wait_until '[ "$(rcli n3 zcard "$metadata:waiting")" = 0 ]'

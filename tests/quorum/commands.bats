@@ -32,7 +32,7 @@ node_count=7
 }
 
 @test "a run renews on all nodes" {
-    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.2; done'
     for name in $(node_names 5); do is_renewed "$key" "$name"; done
     alive "$bg"
     stops 0

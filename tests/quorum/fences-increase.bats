@@ -75,7 +75,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 @test "the record of a fence ahead of the clock expires an hour after the time of the fence, whatever script writes last" {
     ahead=$(($(wall_us) + 5 * hour))
     for name in $(node_names 5); do rcli "$name" hset "{$key}:dlock" fence "$ahead"; done
-    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.2; done'
     for name in n1 n2 n3; do
         wait_until "[ \$(fence_of $name) -gt $ahead ]"
         [ "$(life_of "$name")" -gt $((59 * 6 * 60000)) ] || fail "life $(life_of "$name")"

@@ -68,7 +68,7 @@ far=$((($(date +%s) + 40000) * 1000000))
 
 @test "a renewal writes the fence to the nodes that lack it" {
     redis_stop n1 n2
-    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.2; done'
     nodes_restore
     wait_until "[ \$(recorded 5 \$(fence_of n3)) -eq 5 ]"
     rcli n4 hset "{$key}:dlock" fence 17
@@ -78,7 +78,7 @@ far=$((($(date +%s) + 40000) * 1000000))
 
 @test "the next holder, on another majority, has a larger fence than a holder that was healed" {
     redis_stop n4 n5
-    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.2; done'
     rcli n1 hset "{$key}:dlock" fence "$far"
     nodes_restore
     wait_until "held '$key' n4 && held '$key' n5"

@@ -87,7 +87,7 @@ bare_majority() {
     while [ "$again" -eq 1 ]; do
         rm -f stop
         rcli n3 set "$key" "$OTHER_TOKEN" px 80
-        start_holding "$key" --restart-guard 0 -v 'while [ ! -e stop ]; do sleep 0.1; done'
+        start_holding "$key" --restart-guard 0 -v 'while [ ! -e stop ]; do sleep 0.2; done'
         token=$(rcli n1 get "$key")
         within 3000 wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]"
         stops 0
@@ -185,7 +185,7 @@ old_handoff() {
 
 @test "healing is exempt from the guard" {
     wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
-    start_holding "$key" --ttl 3s -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.2; done'
     token=$(rcli n3 get "$key")
     restart_empty n1
     wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"

@@ -14,7 +14,7 @@ setup() {
 
 # The leases are as short as a busy machine permits, so that many fit into a test.  What is kept for ending the command is
 # shorter still.
-until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 3'
+until_stop='while [ ! -e stop ]; do sleep 0.2; done; exit 3'
 
 # ends_well: the command ends by itself with its exit status, and no lock is left.
 ends_well() {

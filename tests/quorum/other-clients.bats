@@ -148,7 +148,7 @@ is_kept_out() {
     wait_until 'kept 0'
     acquires "$1"
     clear_leftovers
-    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.2; done'
     fails_to_acquire "$1"
     redis_stop n1
     redis_freeze n2

@@ -10,7 +10,7 @@ proxied='1 2 3'
 @test "five nodes: nodes that restart empty in between get the lock and all its holds" {
     use 5
     start_holding "$key" --ttl 6s '"$DLOCK" run --ttl 6s "$DLOCK_KEY" -- sh -c "touch inside
-        while [ ! -e stop ]; do sleep 0.1; done"; touch after; while [ ! -e end ]; do sleep 0.1; done'
+        while [ ! -e stop ]; do sleep 0.2; done"; touch after; while [ ! -e end ]; do sleep 0.1; done'
     wait_until '[ -e inside ]'
     for i in 1 2 3; do
         restart_empty "n$i"
@@ -29,8 +29,8 @@ proxied='1 2 3'
     use 3
     # The first renewal of the further hold is due in twenty seconds.
     start_holding "$key" --ttl 3s -k 100ms 'setsid "$DLOCK" run --ttl 60s "$DLOCK_KEY" -- sh -c "touch inside
-        while [ ! -e stop ]; do sleep 0.1; done; touch done" &
-        while [ ! -e end ]; do sleep 0.1; done'
+        while [ ! -e stop ]; do sleep 0.2; done; touch done" &
+        while [ ! -e end ]; do sleep 0.2; done'
     wait_until '[ -e inside ]'
     for i in 3 2; do
         rcli "n$i" flushall >/dev/null
@@ -95,7 +95,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
 
 @test "a healed node gets the hold that entered after the renewal, too" {
     outer_nodes="$(node n1) $(proxy_node p2) $(proxy_node p3)"
-    DLOCK_NODES=$outer_nodes start_holding "$key" --ttl 12s --node-timeout 7s 'while [ ! -e stop ]; do sleep 0.1; done'
+    DLOCK_NODES=$outer_nodes start_holding "$key" --ttl 12s --node-timeout 7s 'while [ ! -e stop ]; do sleep 0.2; done'
     token=$(rcli n1 get "$key")
     # Two nodes renew before the other hold enters there, and their answers come after that.  An earlier renewal would
     # heal n1 at once.

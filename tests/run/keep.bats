@@ -53,7 +53,7 @@ keeps() {
 
 @test "--keep works without an environment, a terminal and a session of a shell" {
     setsid env -i TEST_MARK="$TEST_MARK" "$(command -v bash)" -c \
-        'exec 2>&-; "$1" acquire -N "$2" --keep $$ --restart-guard 0 --ttl 3s --node-timeout 2s "$3" >token; : >going; while [ ! -e end ]; do sleep 0.1; done' \
+        'exec 2>&-; "$1" acquire -N "$2" --keep $$ --restart-guard 0 --ttl 3s --node-timeout 2s "$3" >token; : >going; while [ ! -e end ]; do sleep 0.2; done' \
         - "$DLOCK" "$(node a)" "$key" </dev/null >/dev/null 2>&1 3>&- 4>&- &
     wait_until '[ -e going ]'
     outlives_its_lease

@@ -50,7 +50,7 @@ load ../lib/redis
 }
 
 @test "waiters of a lock that is kept for less than their wait go on waiting" {
-    start_holding "$key" --min-hold 3s 'until [ -e finish ]; do sleep 0.1; done'
+    start_holding "$key" --min-hold 3s 'until [ -e finish ]; do sleep 0.2; done'
     start run --wait 60s "$key" -- echo ran
     wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
     touch finish
@@ -150,7 +150,7 @@ ends_without() {
     local server=$1
     shift
     rm -f stop begun
-    start_holding "$key" -N "$(node "$server")" --ttl 30s --node-timeout 1s -v "$@" 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -N "$(node "$server")" --ttl 30s --node-timeout 1s -v "$@" 'until [ -e stop ]; do sleep 0.2; done'
     eval "$away"
     : >stop
     tried_twice
@@ -229,7 +229,7 @@ ends_without() {
         redis_start "$name"
         nodes+=(-N "$(node "$name")")
     done
-    start_holding "$key" "${nodes[@]}" --ttl 30s --node-timeout 1s -v --once-per 1h 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" "${nodes[@]}" --ttl 30s --node-timeout 1s -v --once-per 1h 'until [ -e stop ]; do sleep 0.2; done'
     redis_freeze q2 q3
     : >stop
     tried_twice

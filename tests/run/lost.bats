@@ -61,7 +61,7 @@ load ../lib/lost
 }
 
 @test "--on-lost warn lets the command continue, and the exit status is 76" {
-    start_holding "$key" --ttl 3s --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done; echo done'
+    start_holding "$key" --ttl 3s --on-lost warn 'while [ ! -e stop ]; do sleep 0.2; done; echo done'
     rcli a del "$key"
     wait_until "[ -s bg.$bg_count.err ]"
     sleep 2.4 # the lease, if it had not been lost, ends
@@ -100,7 +100,7 @@ load ../lib/lost
 @test "a server that was frozen for a moment: the renewal is retried and the command continues" {
     redis_start frozen
     DLOCK_NODES=$(node frozen) start_holding "$key" -v --ttl 12s --node-timeout 1500ms \
-        'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+        'while [ ! -e stop ]; do sleep 0.2; done; exit 5'
     redis_freeze frozen
     wait_until "[ \$(grep -c 'renewing the lease' bg.$bg_count.err) -ge 2 ]" 20
     redis_thaw frozen
@@ -112,7 +112,7 @@ load ../lib/lost
 @test "a server that is down for half of the lease and keeps its data: the command gets no signal" {
     redis_start mortal --appendonly yes --appendfsync always
     DLOCK_NODES=$(node mortal) DLOCK_NODE_TIMEOUT='' traps='trap "echo TERM >got" TERM' start_holding "$key" -v --ttl 18s \
-        'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+        'while [ ! -e stop ]; do sleep 0.2; done; exit 5'
     from=$(now_ms)
     sleep_until 3600 "$from"
     end_process "$(server_pid mortal)"

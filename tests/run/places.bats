@@ -15,7 +15,7 @@ load ../lib/redis
 
 @test "as a background job of a shell without job control" {
     # Such a job has SIGINT and SIGQUIT ignored, and /dev/null as standard input.
-    sh -c "'$DLOCK' run $key -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.1; done; cat; exit 5' & echo \$! >job
+    sh -c "'$DLOCK' run $key -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.2; done; cat; exit 5' & echo \$! >job
         wait \$!; echo \$? >status" &
     wait_until '[ -e begun ] && [ -s job ]'
     kill -s INT "$(cat job)"

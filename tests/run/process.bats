@@ -75,7 +75,7 @@ closed() {
 }
 
 @test "the lock is held and renewed until the whole group of the command has ended" {
-    start_holding "$key" --ttl 6s --node-timeout 2s 'sh -c "while [ ! -e stop ]; do sleep 0.1; done; : >ended" & exit 7'
+    start_holding "$key" --ttl 6s --node-timeout 2s 'sh -c "while [ ! -e stop ]; do sleep 0.2; done; : >ended" & exit 7'
     wait_until "! alive $command_pid"
     for _ in 1 2; do is_renewed "$key"; done
     alive "$bg"

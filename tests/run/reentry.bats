@@ -56,7 +56,7 @@ load ../lib/reentry
 @test "the lock of an inner run survives the death of the outer one" {
     # setsid: out of the group that ends with the outer one.
     start_holding "$key" --ttl 3s 'setsid "$DLOCK" run --ttl 3s "$DLOCK_KEY" -- sh -c "touch inside
-        while [ ! -e stop ]; do sleep 0.1; done" </dev/null >/dev/null 2>&1 & while :; do sleep 1; done'
+        while [ ! -e stop ]; do sleep 0.2; done" </dev/null >/dev/null 2>&1 & while :; do sleep 1; done'
     wait_until '[ -e inside ]'
     kill -KILL "$bg"
     wait_until "! alive $command_pid"

@@ -9,7 +9,7 @@ redis_servers=a
 
 # Commands that would notice another one beside them.
 hold='mkdir inside || touch overlaps; trap "sleep 0.5; rmdir inside; exit 0" TERM; echo "$1" >>turns
-    until [ -e stop ]; do sleep 0.1; done; rmdir inside'
+    until [ -e stop ]; do sleep 0.2; done; rmdir inside'
 
 # replace NAME ARG...: such a run in the background.
 replace() { start run --replace --ttl 3s -k 10s "${@:2}" "$key" -- sh -c "$hold" sh "$1"; }
@@ -47,7 +47,7 @@ begun() { wait_until "[ \"\$(tail -n 1 turns)\" = $1 ]" 20; }
 }
 
 @test "the newest of several wins, and the others give way with 75" {
-    start_holding "$key" --ttl 20s --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 20s --on-lost warn 'until [ -e end ]; do sleep 0.2; done'
     holder=$bg
     replace first --wait 60s
     first=$bg
@@ -64,7 +64,7 @@ begun() { wait_until "[ \"\$(tail -n 1 turns)\" = $1 ]" 20; }
 }
 
 @test "--replace that only tries once asks, and others do not give way to it" {
-    start_holding "$key" --ttl 20s --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 20s --on-lost warn 'until [ -e end ]; do sleep 0.2; done'
     replace first --wait 60s
     first=$bg
     queue_length_is 1 a
@@ -75,13 +75,13 @@ begun() { wait_until "[ \"\$(tail -n 1 turns)\" = $1 ]" 20; }
 }
 
 @test "--replace does not wait for longer than the lease and --kill-after, if the holder declines" {
-    start_holding "$key" --ttl 3s --on-lost warn 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --on-lost warn 'until [ -e stop ]; do sleep 0.2; done'
     within 6500 gives 75 run --replace -k 1s --quiet "$key" -- true
     stops 0
 }
 
 @test "a waiter without --replace asks nobody" {
-    start_holding "$key" --ttl 3s 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s 'until [ -e stop ]; do sleep 0.2; done'
     gives 75 run --wait 1s "$key" -- true
     [ -z "$(rcli a hget "{$key}:dlock" asked)" ]
     stops 0

@@ -75,7 +75,7 @@ except BlockingIOError:
 @test "--report replaces the file atomically" {
     echo old >report
     exec 9<report
-    start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.2; done'
     [ "$(cat report)" = old ]
     touch stop
     finish

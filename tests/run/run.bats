@@ -43,7 +43,7 @@ load ../lib/redis
 }
 
 @test "a held lock: 75, or what -E says, the command is not started, and the holder is named" {
-    start_holding "$key" --label 'nightly backup' 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --label 'nightly backup' 'while [ ! -e stop ]; do sleep 0.2; done'
     refuses 75 "$key.*held.*$(id -un)@$(uname -n):$bg" run "$key" -- touch second
     [[ $stderr == *"nightly backup"* ]] || fail "expected the label"
     refuses 33 '' run -E 33 "$key" -- touch second
@@ -149,7 +149,7 @@ load ../lib/redis
 # ------------------------------------------------------------------- renewal
 
 @test "the lease is renewed while the command runs, with the same token and fence" {
-    start_holding "$key" --ttl 3s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.2; done'
     first=$(rcli a get "$key")
     fence=$(rcli a hget "{$key}:dlock" fence)
     # It takes longer than the lease.

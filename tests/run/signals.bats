@@ -149,7 +149,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 @test "a failed write of dlock sends no signal to the command" {
     "$PYTHON" -c "$deaf" "$DLOCK" run -v --ttl 6s --node-timeout 2s "$key" -- sh -c '
         exec 2>/dev/null; trap "echo PIPE >>got" PIPE; trap "echo USR1 >>heard" USR1; : >ready
-        while [ ! -e stop ]; do sleep 0.1; done; exit 6' 3>&- 4>&- &
+        while [ ! -e stop ]; do sleep 0.2; done; exit 6' 3>&- 4>&- &
     bg=$!
     wait_until '[ -e ready ]'
     kill -s USR1 "$bg"
@@ -181,7 +181,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 }
 
 @test "many signals in a short time lose neither the command nor its status" {
-    traps='trap : USR1' start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done; exit 12'
+    traps='trap : USR1' start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.2; done; exit 12'
     for _ in {1..300}; do kill -s USR1 "$bg"; done
     is_renewed "$key"
     for _ in {1..300}; do kill -s USR1 "$bg"; done

@@ -120,7 +120,7 @@ print(os.waitstatus_to_exitcode(status))'
 }
 
 @test "a dlock that is stopped for a moment keeps its lock" {
-    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.2; done; exit 5'
     kill -STOP "$bg"
     sleep 0.3
     kill -CONT "$bg"
@@ -129,7 +129,7 @@ print(os.waitstatus_to_exitcode(status))'
 }
 
 @test "--on-lost warn does not continue a stopped dlock or end its command" {
-    start_holding "$key" --ttl 3s --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --on-lost warn 'while [ ! -e stop ]; do sleep 0.2; done'
     kill -STOP "$bg"
     wait_until "free '$key'"
     sleep 0.2

@@ -306,7 +306,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.1; done'
 
 @test "nohup keeps a command and its lock after the end of the terminal" {
     at_terminal file=begun hangup -- sh -c "nohup '$DLOCK' run --ttl 6s $key -- \
-        sh -c ': >begun; while [ ! -e stop ]; do sleep 0.1; done; : >ended' >out 2>&1 & wait"
+        sh -c ': >begun; while [ ! -e stop ]; do sleep 0.2; done; : >ended' >out 2>&1 & wait"
     for _ in 1 2; do is_renewed "$key"; done
     [ ! -e ended ]
     touch stop

@@ -125,7 +125,7 @@ exits_as() { [[ " $* " == *" $status "* ]] || fail "expected one of the statuses
 
 @test "one lying node of three can neither grant nor take away a lock" {
     start_holding "$key" --ttl 6s --node-timeout 2s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
-        'while [ ! -e stop ]; do sleep 0.1; done; echo ran'
+        'while [ ! -e stop ]; do sleep 0.2; done; echo ran'
     # The node tells another client that it has the lock.
     says EVAL "*2\r\n:1\r\n:1700000000000000\r\n"
     refuses 75 '' acquire -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key"
@@ -352,7 +352,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
 
 @test "no token is in the list of processes, and only the report is written" {
     mkdir tmp
-    TMPDIR=$PWD/tmp start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.1; done'
+    TMPDIR=$PWD/tmp start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.2; done'
     token=$(rcli a get "$key")
     found=0
     for pid in $(leftovers); do

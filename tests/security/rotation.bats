@@ -37,7 +37,7 @@ logs_in_again() { wait_until "rcli '$1' client list | grep -q ' user=job '"; }
 survives() {
     local name
     rm -f finish
-    start_holding "$key" --ttl 3s -v "${@:2}" 'until [ -e finish ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -v "${@:2}" 'until [ -e finish ]; do sleep 0.2; done'
     set_password new-word $1
     for name in $1; do
         logs_in_again "$name"
@@ -97,7 +97,7 @@ survives() {
 
 @test "a pipe is read once, and its password is used again" {
     rm -f finish
-    start_holding "$key" --ttl 3s --password-file <(echo old-word) 'until [ -e finish ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --password-file <(echo old-word) 'until [ -e finish ]; do sleep 0.2; done'
     rcli n1 client kill user job >/dev/null
     is_renewed "$key" n1
     touch finish
@@ -112,7 +112,7 @@ survives() {
     rm -f finish
     start_holding "$key" --ttl 3s --password-command \
         'cat password; [ ! -e runs ] || { echo $$ >hung; exec sleep 77; }; touch runs' \
-        'until [ -e finish ]; do sleep 0.1; done'
+        'until [ -e finish ]; do sleep 0.2; done'
     set_password new-word n1
     wait_until '[ -s hung ]'
     for _ in 1 2; do is_renewed "$key" n2; done
@@ -175,7 +175,7 @@ survives() {
     gives 1 doctor --password-file password --sentinel-password-file watch
     rm -f finish
     start_holding "$key" --ttl 3s --password-file password --sentinel-password-file watch \
-        'until [ -e finish ]; do sleep 0.1; done'
+        'until [ -e finish ]; do sleep 0.2; done'
     REDISCLI_AUTH=watch-word rcli own acl setuser other on '>third-word' +@all >/dev/null
     (umask 077 && echo third-word >other)
     wait_until "dlock --complete 7 status --password-file password --sentinel-user other --sentinel-password-file other '' | grep -x '$key'"

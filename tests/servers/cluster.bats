@@ -165,7 +165,7 @@ assign() {
 @test "while a slot moves dlock waits for it, and the message says so" {
     from=$(owner "$key")
     to=$(another "$from")
-    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.2; done'
     holder=$bg
     start acquire --wait 60s --node-timeout 1s "$key"
     wait_until "[[ \$(rcli $from info clients) == *blocked_clients:1* ]]"
@@ -230,7 +230,7 @@ assign() {
     owns() { says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$(bulk 127.0.0.1):$1\r\n"; }
     owns "$(port_of first)"
     DLOCK_NODES=redis+cluster://$(liar_tcp)
-    start_holding "$key" -v --ttl 12s --node-timeout 1s 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 12s --node-timeout 1s 'until [ -e stop ]; do sleep 0.2; done'
     holder=$bg token=$(rcli first get "$key")
     start run -v --wait 60s --node-timeout 1s "$key" -- true
     wait_until 'grep -q "in the queue" bg.2.err'

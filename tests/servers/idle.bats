@@ -11,7 +11,7 @@ load ../lib/tls
 redis_servers=a node_count=3
 
 # holding KEY ARG...: dlock run ARG... holds KEY, until the test says so; then its command ends with 5.
-holding() { DLOCK_NODE_TIMEOUT='' start_holding "$@" 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'; }
+holding() { DLOCK_NODE_TIMEOUT='' start_holding "$@" 'while [ ! -e stop ]; do sleep 0.2; done; exit 5'; }
 
 # nobody_at SERVER...: no connection is left there but redis-cli's own and blocked ones.
 nobody_at() {

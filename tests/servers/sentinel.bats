@@ -95,7 +95,7 @@ hang() {
     for i in "${names[@]}"; do redis_thaw "$i"; done
     # They hang one after the other while a command runs.
     DLOCK_NODES=redis+sentinel://$(places h1 h2 s2)/jobs
-    start_holding "$key" -v --ttl 8s --node-timeout 4s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 8s --node-timeout 4s 'while [ ! -e stop ]; do sleep 0.2; done'
     redis_freeze h1 h2
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 1 ]" 20
     redis_freeze s2
@@ -232,7 +232,7 @@ while True:
 @test "unavailable sentinels do not end a lock" {
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
-    start_holding "$key" -v --ttl 3s -k 100ms --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 3s -k 100ms --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.2; done'
     redis_stop own
     renewed=$(grep -c 'done$' bg.1.err || true)
     wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge $((renewed + 4)) ]"
@@ -250,7 +250,7 @@ while True:
     # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
     cut_off() {
         redis_thaw s3
-        start_holding "$key-$1" "${ours[@]}" "${@:2}" 'while [ ! -e stop ]; do sleep 0.1; done'
+        start_holding "$key-$1" "${ours[@]}" "${@:2}" 'while [ ! -e stop ]; do sleep 0.2; done'
         redis_freeze s3
         if [ "$1" != nothing ]; then redis_stop confirmer; fi
         works acquire -N "redis+sentinel://$(place s4)/cut" "$key-$1"

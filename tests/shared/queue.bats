@@ -123,7 +123,7 @@ at_once=1900
     first=$bg
     wait_until "held '$key' n1"
     use 1
-    start_holding "$key" --shared --ttl 60s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --shared --ttl 60s 'while [ ! -e stop ]; do sleep 0.2; done'
     finishes 69 "$first"
     is_held "$key" n1
     has_holders 1

@@ -77,7 +77,7 @@ reader_or_writer() {
     use 3
     wait_until "are_up 3 n1 n2 n3" 20
     share_on_all 3 --ttl 3s
-    start_holding "$key" --shared --restart-guard 1s --ttl 5s 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --shared --restart-guard 1s --ttl 5s 'until [ -e stop ]; do sleep 0.2; done'
     on_all 3 acl setuser default -info >/dev/null
     is_renewed "$key" n1
     on_all 3 acl setuser default +info >/dev/null

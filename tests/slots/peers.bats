@@ -17,7 +17,7 @@ setup() {
     start_holding "$key" --slots 2 --ttl 3s 'echo "$DLOCK_KEY" >name; exec sleep 60'
     first=$bg
     name=$(cat name)
-    start_holding "$key" --slots 2 --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --slots 2 --ttl 3s 'while [ ! -e stop ]; do sleep 0.2; done'
     rcli n1 del "$name" >/dev/null
     finishes 76 "$first"
     outputs "$name" run --slots 2 "$key" -- sh -c 'echo "$DLOCK_KEY"'

@@ -144,7 +144,7 @@ said() { cat bg.*.err | grep -c -- "$1"; }
 }
 
 @test "a slot that is kept after its command wakes nobody who waits for another one" {
-    start_holding "$key" --slots 2 --min-hold 3m 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --slots 2 --min-hold 3m 'while [ ! -e stop ]; do sleep 0.2; done'
     local holder=$bg
     take_slot 2
     queue_for 2 2

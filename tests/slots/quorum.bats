@@ -59,7 +59,7 @@ at_once=8000
     DLOCK_NODES=$(node n3)
     take_slot 1 --ttl 60s
     rcli n3 set "{$key}:slot-2" foreign >/dev/null
-    DLOCK_NODES=$(proxy_node p3) start run --slots 2 --wait 60s "$long_window" "$key" -- sh -c 'until [ -e stop ]; do sleep 0.1; done'
+    DLOCK_NODES=$(proxy_node p3) start run --slots 2 --wait 60s "$long_window" "$key" -- sh -c 'until [ -e stop ]; do sleep 0.2; done'
     taker=$bg
     queue_length_is 1 n3
     proxy_rules p3 hold

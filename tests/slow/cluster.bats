@@ -31,7 +31,7 @@ replica_of() {
 }
 
 @test "slots move back and forth under a lock, and the lock is kept" {
-    start_holding "$key" -v --ttl 10s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 10s 'while [ ! -e stop ]; do sleep 0.2; done'
     token=$(rcli "$(owner "$key")" get "$key")
     for ((i = 0; i < 6; i++)); do
         from=$(owner "$key")
@@ -63,7 +63,7 @@ replica_of() {
 @test "a master dies while a command runs: its replica continues the lease" {
     master=$(owner "$key")
     replica=$(replica_of "$master")
-    start_holding "$key" -v --ttl 60s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 60s 'while [ ! -e stop ]; do sleep 0.2; done'
     token=$(rcli "$master" get "$key")
     wait_until "[ \"\$(rcli $replica -p 0 cluster countkeysinslot \$(rcli $replica cluster keyslot '$key'))\" -ge 1 ]"
     redis_stop "$master"

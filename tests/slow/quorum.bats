@@ -65,7 +65,7 @@ ends_well() {
 
 @test "rolling restarts for a minute do not end a run" {
     end=$((SECONDS + 60))
-    start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
+    start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.2; done; exit 3'
     token=$(rcli n1 get "$key")
     while [ "$SECONDS" -lt "$end" ]; do
         for name in $(node_names 5); do

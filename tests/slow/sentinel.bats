@@ -31,7 +31,7 @@ failed_over() {
 
 # fails_while_held FAILURE: the lease is renewed at the new master.
 fails_while_held() {
-    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.2; done'
     token=$(rcli m get "$key")
     wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
     "$1" m

@@ -16,7 +16,7 @@ setup() {
     for count in 50 200; do
         rm -f served bg.*
         unset waiter
-        start_holding "$key" --ttl 10s 'while [ ! -e go ]; do sleep 0.1; done'
+        start_holding "$key" --ttl 10s 'while [ ! -e go ]; do sleep 0.2; done'
         holder=$bg
         queue_waiters "$count" --ttl 10s --wait 20m
         requests_reset

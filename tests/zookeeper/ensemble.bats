@@ -15,7 +15,7 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
 @test "status shows whether a lock is held, by whom, for how long, and how many wait" {
     gives 1 status "$key"
     status_is '.state == "free"'
-    start_holding "$key" --label 'weekly report' 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --label 'weekly report' 'while [ ! -e stop ]; do sleep 0.2; done'
     holder=$bg
     start run --wait 30s "$key" -- true
     queue_length_is 2
@@ -199,7 +199,7 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
 @test "digest: a password file that changes while a lock is held" {
     echo secret >password
     chmod 600 password
-    start_holding "$key" --ttl 4s --password-file password -N "zk://me@${DLOCK_NODES#zk://}" 'until [ -e finish ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 4s --password-file password -N "zk://me@${DLOCK_NODES#zk://}" 'until [ -e finish ]; do sleep 0.2; done'
     echo other >password
     holder=$bg
     stays_renewed

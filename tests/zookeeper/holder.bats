@@ -17,7 +17,7 @@ me="$(id -un)@$(uname -n)"
 # ---------------------------------------------------------------- break --ask, run --replace: a watch brings the mark at once
 
 @test "break --ask: the holder learns of it at once, and holds the lock until its command has ended" {
-    traps="trap 'until [ -e stop ]; do sleep 0.1; done; exit 0' TERM"
+    traps="trap 'until [ -e stop ]; do sleep 0.2; done; exit 0' TERM"
     start_holding "$key" --ttl 30s -k 60s --report report 'while :; do sleep 0.1; done'
     holder=$bg
     start break --ask "$key"
@@ -40,7 +40,7 @@ me="$(id -un)@$(uname -n)"
     refuses 1 'the lock is free' break --ask "$key"
     works run --min-hold 4s --ttl 8s "$key-kept" -- true
     refuses 75 'nothing runs: kept' break --ask "$key-kept"
-    start_holding "$key-warn" --on-lost warn 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key-warn" --on-lost warn 'until [ -e stop ]; do sleep 0.2; done'
     gives 75 break --ask --wait 1s --quiet "$key-warn"
     wait_until "grep -q 'continues' bg.1.err"
     stops 0
@@ -71,7 +71,7 @@ me="$(id -un)@$(uname -n)"
 
 @test "break --ask and run --replace ask each of the readers" {
     for args in "break --ask --quiet $key" "run --replace $key -- true"; do
-        start_holding "$key" --shared --on-lost warn 'until [ -e stop ]; do sleep 0.1; done'
+        start_holding "$key" --shared --on-lost warn 'until [ -e stop ]; do sleep 0.2; done'
         first=$bg
         start_holding "$key" --shared --ttl 30s 'sleep 60'
         second=$bg
@@ -123,7 +123,7 @@ begin_and_hold() {
         works renew "$key" "$token" # and does not say that it is asked
         works release "$key" "$token"
     done
-    start_holding "$key" -N "$direct" --min-hold 20s 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -N "$direct" --min-hold 20s 'until [ -e stop ]; do sleep 0.2; done'
     holder=$bg
     begin_and_hold break --ask "$key"
     stops 0 "$holder"
@@ -133,7 +133,7 @@ begin_and_hold() {
 }
 
 @test "run --replace: one whose turn comes just when a newer one has asked it gives way" {
-    start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
+    start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.2; done'
     holder=$bg
     start run --replace --wait 60s "$key" -- touch first
     first=$bg
@@ -150,7 +150,7 @@ begin_and_hold() {
 }
 
 @test "run --replace: the newest wins, also over one that only waits, and over a waiter that is not asked" {
-    start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.1; done'
+    start_holding "$key" --on-lost warn 'until [ -e end ]; do sleep 0.2; done'
     holder=$bg
     start run --on-lost warn --wait 60s "$key" -- touch plain # asked when it holds the lock
     plain=$bg

@@ -182,7 +182,7 @@ lies_of() {
     # Also if both replies to the renewal come in one read: then nothing is readable any more.
     for alone in '' setData=with-next; do
         lie
-        start_holding "$key" -v 'until [ -e stop ]; do sleep 0.1; done'
+        start_holding "$key" -v 'until [ -e stop ]; do sleep 0.2; done'
         lie exists=no-node "$alone"
         # Otherwise they are two seconds apart.
         wait_until "[ \"\$(grep -c 'renewing the lease' bg.$bg_count.err)\" -ge 10 ]" 14 || fail "expected renewals: $alone"

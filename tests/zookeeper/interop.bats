@@ -51,7 +51,7 @@ curator() { java -Xmx48m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$PEER_CLA
 exclude() {
     local peer=$1 kind
     shift
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.2; done'
     for kind; do
         ! "$peer" try "$kind" "$chroot/$key" || fail "$peer's $kind does not wait for dlock"
     done
@@ -70,7 +70,7 @@ exclude() {
 by_turns() {
     local i before holder jobs=() queue=$chroot/${queue_of:-$key}
     rm -f go
-    start_holding "$key" "${@:3}" 'while [ ! -e go ]; do sleep 0.1; done'
+    start_holding "$key" "${@:3}" 'while [ ! -e go ]; do sleep 0.2; done'
     holder=$bg
     for i in 1 2 3 4 5 6; do
         before=$(zk_ask 1 children "$queue" | grep -oE '[0-9]{10}$' | wc -l)
@@ -101,7 +101,7 @@ by_turns() {
 
 @test "a Lock object of kazoo fails when the node has gone, unless the node is made again" {
     need_kazoo
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.2; done'
     kazoo again Lock "$chroot/$key" stop
     finish
 }
@@ -121,7 +121,7 @@ by_turns() {
     curator hold semaphore2 "$chroot/$key" there 3>&- &
     peer=$!
     wait_until '[ -e there ]' 60
-    start_holding "$key" --slots 2 'while [ ! -e stop ]; do sleep 0.1; done; echo "$DLOCK_SLOT"'
+    start_holding "$key" --slots 2 'while [ ! -e stop ]; do sleep 0.2; done; echo "$DLOCK_SLOT"'
     works status --slots 2 --json "$key"
     [ "$(jq -r '"\(.state) \(.client)"' <<<"$output" | sort | paste -sd ,)" = 'foreign Curator,held dlock' ] || fail 'expected both'
     refuses 75 'all 2 slots are held' run --slots 2 "$key" -- true
@@ -142,7 +142,7 @@ by_turns() {
 # shares PEER READ WRITE: dlock's readers and those of PEER hold the lock together, and each waits for the other's writer.
 shares() {
     local peer=$1 pid
-    start_holding "$key" --shared 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --shared 'while [ ! -e stop ]; do sleep 0.2; done'
     "$peer" hold "$2" "$chroot/$key" there 3>&- &
     pid=$!
     wait_until '[ -e there ]' 60

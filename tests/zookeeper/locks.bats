@@ -12,7 +12,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 # ---------------------------------------------------------------- run
 
 @test "run holds the lock while the command runs, a second run exits 75, and nothing is left behind" {
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done; exit 7'
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.2; done; exit 7'
     zk_ask 2 children "$chroot/$key" >names
     [ "$(wc -l <names)" -eq 3 ]
     [ "$(grep -cE "^_c_$uuid-(lock-|__lock__|__WRIT__)[0-9]{10}\$" names)" -eq 3 ] || fail "names: $(cat names)"
@@ -38,7 +38,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 @test "a lock is held for longer than its lease, and only renewals are sent" {
     requests_reset
     start=$(now_ms)
-    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.2; done'
     # Each a third of the lease after the one before.
     wait_until '[ "$(requests setData)" -ge 4 ] || ! alive $bg' 30
     stops 0
@@ -93,7 +93,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 
 @test "a refusal names the holder, also if the lock changes hands meanwhile" {
     take "$key" --label first
-    start run --wait 1m --label second "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.1; done'
+    start run --wait 1m --label second "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.2; done'
     queue_length_is 2
     zk rules hold:getData@1
     start run --node-timeout 6s "$key" -- true
@@ -228,7 +228,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 # hold_until_go: the lock is held until let_go, however long the waiters take to come.
 hold_until_go() {
     rm -f go
-    start_holding "$key" 'while [ ! -e go ]; do sleep 0.1; done'
+    start_holding "$key" 'while [ ! -e go ]; do sleep 0.2; done'
     holder=$bg
 }
 let_go() {
@@ -406,7 +406,7 @@ let_go() {
 
 @test "a run whose hold another process has given back leaves the lock to the other holds" {
     DLOCK_NODES=$(zk_url 1)
-    start_holding "$key" -v 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v 'until [ -e stop ]; do sleep 0.2; done'
     token_of_command
     inner=$(dlock acquire --token "$token" "$key")
     wait_until "grep -q 'renewing the lease' bg.1.err" # it learns of that hold, as its connection is closed, and of no more
@@ -418,7 +418,7 @@ let_go() {
 
 @test "a nested run in the place of the command: one lock, two holds" {
     DLOCK_NODES=$(zk_url 1) # which closes the connection of the one when the other comes
-    start_holding "$key" 'exec "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$\$ >inner; while [ ! -e stop ]; do sleep 0.1; done"'
+    start_holding "$key" 'exec "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$\$ >inner; while [ ! -e stop ]; do sleep 0.2; done"'
     wait_until '[ -s inner ]'
     status_is '.holds == 2'
     requests_reset

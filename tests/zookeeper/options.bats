@@ -38,7 +38,7 @@ setup() {
 }
 
 @test "a waiter behind another gives up as soon as it sees that the lock is kept beyond its wait" {
-    start_holding "$key" --ttl 30s --once-per 29s 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 30s --once-per 29s 'until [ -e stop ]; do sleep 0.2; done'
     start run --wait 10m "$key" -- true
     first=$bg
     queue_length_is 2
@@ -75,7 +75,7 @@ setup() {
 }
 
 @test "--min-hold: another process enters the lock just before it is kept: its session stays as long as before" {
-    start_holding "$key" --ttl 30s --min-hold 20s 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 30s --min-hold 20s 'until [ -e stop ]; do sleep 0.2; done'
     token_of_command
     zk rules hold:connect
     requests_reset
@@ -89,7 +89,7 @@ setup() {
 }
 
 @test "servers that are away for longer than the node timeout once they have kept the lock: it is kept nevertheless" {
-    start_holding "$key" -v --ttl 30s --node-timeout 1s --once-per 25s 'until [ -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 30s --node-timeout 1s --once-per 25s 'until [ -e stop ]; do sleep 0.2; done'
     zk rules cut:setData@1 $(printf 'before:connect@%s ' {2..60})
     : >stop
     wait_until "[ \"\$(grep -c 'releasing the lock' bg.$bg_count.err)\" -ge 2 ]"
@@ -195,7 +195,7 @@ watch_process() {
 @test "status --waiters shows who waits, in order, and only as long as they wait" {
     gives 1 status --waiters "$key"
     prints ''
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.2; done'
     two_waiters
     zk_ask 1 create "$chroot/$key/_c_00112233445566778899aabbccddeeff-lock-2000000000" 'somebody'
     grep -q 'waiting, 1 before us; held by' bg.*.err || fail "$(cat bg.*.err)"

@@ -26,7 +26,7 @@ wait_in_line() {
     for kind; do
         count=$(zk_ask 1 children "$chroot/$key" | grep -cE -e '-lock-|__READ__')
         if [ "$kind" = r ]; then
-            start run --wait 60s --shared "$key" -- sh -c 'echo r >>served; while [ -e stay ]; do sleep 0.1; done'
+            start run --wait 60s --shared "$key" -- sh -c 'echo r >>served; while [ -e stay ]; do sleep 0.2; done'
         else
             start run --wait 60s "$key" -- sh -c 'echo w >>served'
         fi

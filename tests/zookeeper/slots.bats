@@ -76,7 +76,7 @@ nothing_is_left() {
     for option in '' '--slots 1'; do
         json=$(dlock acquire --json $option "$key")
         start run --wait 60s $option "$key" -- sh -c 'echo "$DLOCK_KEY" >name.new; mv name.new name
-            until [ -e stop ]; do sleep 0.1; done'
+            until [ -e stop ]; do sleep 0.2; done'
         wait_until "grep -q waiting 'bg.$bg_count.err'"
         sleep 1
         start=$(now_ms)

@@ -45,7 +45,7 @@ zks_url() {
     # Of two servers in the URL one demands no certificate, and both serve.
     [ "$(grep -c '"answer".*"ok"' <<<"$output")" -eq 2 ] || fail "expected two servers"
     # Each renewal is a connection, and so a handshake.
-    start_holding "$key" -v --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 6s 'while [ ! -e stop ]; do sleep 0.2; done'
     wait_until '[ "$(grep -c "renewing the lease" bg.1.err)" -ge 4 ]' 30
     stops 0
     zk_is_free "$key"
