@@ -213,8 +213,8 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
     echo secret >password
     start status --watch=200ms --json --password-command 'cat password' -N "zk://me@${DLOCK_NODES#zk://}"
     requests_reset
-    wait_until '[ "$(requests getChildren2)" -ge 1 ]'
-    [ "$(requests sync)" -ge 1 ] # so that the list is no older than the request
+    wait_until '[ "$(requests getChildren2)" -ge 2 ]'
+    [ "$(requests sync)" -ge 1 ] # before the second, so that the list is no older than the request
     zk_ask 1 delete "$chroot"
     zk_ask 1 owned "$chroot" me:other
     wait_until "grep -q 'its ACL' bg.1.err"
