@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The locks of Curator, for interop.bats: the same as kazoo_peer.py.  KIND is mutex, read, write, or semaphoreN, which has N
-// leases.
+// The locks of Curator, for interop.bats: the same as kazoo_peer.py, for many calls in one process.
+//
+//     Peer HOSTS PIPE      reads calls from the pipe: REPLY VERB KIND PATH [FILE [LINE]], and for each writes the exit
+//                          status of kazoo_peer.py to the file REPLY, or 2 if it fails
+//
+// KIND is mutex, read, write, or semaphoreN, which has N leases.
 
+import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -52,25 +57,44 @@ public class Peer {
         return kind.equals("read") ? both.readLock() : both.writeLock();
     }
 
-    public static void main(String[] words) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.newClient(words[0], 8000, 5000, new RetryOneTime(100));
-        client.start();
-        client.blockUntilConnected();
-        InterProcessLock lock = lock(client, words[2], words[3]);
-        boolean got = true;
-        if (words[1].equals("try")) {
-            got = lock.acquire(300, TimeUnit.MILLISECONDS);
-        } else {
-            lock.acquire();
-            Path file = Path.of(words[4]);
-            String line = words.length > 5 ? words[5] + "\n" : "\n";
-            Files.writeString(file, line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
-            while (words[1].equals("hold") && Files.exists(file))
-                Thread.sleep(20);
-        }
-        if (got)
+    static boolean call(String hosts, String[] words) throws Exception {
+        try (CuratorFramework client = CuratorFrameworkFactory.newClient(hosts, 8000, 5000, new RetryOneTime(100))) {
+            client.start();
+            client.blockUntilConnected();
+            InterProcessLock lock = lock(client, words[2], words[3]);
+            if (words[1].equals("try")) {
+                if (!lock.acquire(300, TimeUnit.MILLISECONDS))
+                    return false;
+            } else {
+                lock.acquire();
+                Path file = Path.of(words[4]);
+                String line = words.length > 5 ? words[5] + "\n" : "\n";
+                Files.writeString(file, line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+                while (words[1].equals("hold") && Files.exists(file))
+                    Thread.sleep(20);
+            }
             lock.release();
-        client.close();
-        System.exit(got ? 0 : 1);
+            return true;
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        RandomAccessFile calls = new RandomAccessFile(arguments[1], "rw"); // as a writer, too, it sees no end
+        for (;;) {
+            String[] words = calls.readLine().split(" ");
+            new Thread(() -> {
+                String status = "2\n";
+                try {
+                    status = call(arguments[0], words) ? "0\n" : "1\n";
+                } catch (Exception failure) {
+                    failure.printStackTrace();
+                }
+                try {
+                    Files.writeString(Path.of(words[0]), status);
+                } catch (Exception failure) {
+                    failure.printStackTrace();
+                }
+            }).start();
+        }
     }
 }

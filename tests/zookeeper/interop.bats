@@ -7,8 +7,9 @@
 load ../lib/zookeeper
 
 setup_file() {
-    [ -n "$(zk_lacks)" ] || zk_start --sync 40
     compile_peer
+    [ -n "$(zk_lacks)" ] || zk_start --sync 40
+    [ -f "$BATS_FILE_TMPDIR/lacks" ] || peer_start
 }
 setup() {
     zk_real
@@ -24,9 +25,16 @@ compile_peer() {
         jars+=/usr/share/java/$jar.jar:
     done
     command -v javac >/dev/null || echo "javac is not installed" >"$BATS_FILE_TMPDIR/lacks"
-    export PEER_CLASSES=$jars$BATS_FILE_TMPDIR
+    peer_classes=$jars$BATS_FILE_TMPDIR
     [ -f "$BATS_FILE_TMPDIR/lacks" ] ||
         javac -nowarn -cp "$jars" -d "$BATS_FILE_TMPDIR" "$top_srcdir/tests/zookeeper/Peer.java" >&2
+}
+
+# peer_start: one Java process for all calls of curator.
+peer_start() {
+    zk_join
+    mkfifo "$BATS_FILE_TMPDIR/calls"
+    spawn peer java -Xmx48m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$peer_classes" Peer "$(hosts)" "$BATS_FILE_TMPDIR/calls"
 }
 
 # need_kazoo: with $PYTHON, or with the Python of the system.
@@ -45,7 +53,16 @@ need_curator() { [ ! -f "$BATS_FILE_TMPDIR/lacks" ] || must_run "$(tail -n 1 "$B
 # kazoo VERB KIND..., curator VERB KIND...: see kazoo_peer.py.
 hosts() { printf '127.0.0.1:%s,127.0.0.1:%s,127.0.0.1:%s' "${zk_direct[@]}"; }
 kazoo() { "$kazoo_python" "$top_srcdir/tests/zookeeper/kazoo_peer.py" "$(hosts)" "$@"; }
-curator() { java -Xmx48m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$PEER_CLASSES" Peer "$(hosts)" "$@" 2>/dev/null; }
+curator() {
+    local code fd reply=$PWD/reply.$BASHPID
+    mkfifo "$reply"
+    exec {fd}<>"$reply"
+    echo "$reply $1 $2 $3 ${4:+$PWD/$4} ${5-}" 1<>"$BATS_FILE_TMPDIR/calls"
+    read -rt 90 -u "$fd" code || code=2
+    exec {fd}>&-
+    rm "$reply"
+    return "$code"
+}
 
 # exclude PEER KIND...: dlock and each KIND of lock of PEER wait for each other.
 exclude() {
