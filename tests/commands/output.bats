@@ -132,7 +132,6 @@ END
     printf '%s\n' 'wait 1s' 'label x' >config
     DLOCK_TTL=5s DLOCK_WAIT=3s works release --config config "$key" "$token"
     take "$key"
-    refuses 64 '--wait is an option of break only with --ask' break --force --wait 1s "$key"
     DLOCK_WAIT=3s works break --force --config config "$key" # it takes --wait with --ask
     printf '%s\n' 'watch 1s' prometheus 'output FENCE' >config
     [ "$(dlock history --config config "$key")" = "$(dlock history "$key")" ]

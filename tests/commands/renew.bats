@@ -27,7 +27,8 @@ load ../lib/redis
 
 @test "the token of a lock that --min-hold keeps after its release exits 1, with the reason" {
     works run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN" >token'
-    refuses 1 "gone: it expired, was broken or was released" renew "$key" "$(cat token)"
+    refuses 1 "gone: it expired, was broken or was released\$" renew "$key" "$(cat token)"
+    tells 1 '.outcome == "gone" and .holder == null' renew --json "$key" "$(cat token)"
 }
 
 @test "a lock of another client or type is not renewed" {

@@ -75,6 +75,15 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     [ "$(jq .ttl_ms <<<"$output")" -gt 3153500000000 ] || fail "expected the whole lease"
 }
 
+@test "the line of a waiter says for how long the lock has been held" {
+    take "$key"
+    rcli a hset "{$key}:dlock" since "$(($(now_ms) - 3600000))"
+    start run --wait 30s "$key" -- true
+    wait_until 'grep -q "held since .*, for 1h" bg.1.err'
+    works release "$key" "$token"
+    finishes 0
+}
+
 @test "a waiter that was killed does not get the lock afterwards" {
     take "$key"
     start acquire --wait 30s "$key"

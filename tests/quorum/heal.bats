@@ -205,3 +205,20 @@ ends_well() {
     stops 3
     [[ $stderr == *'could not be restored there'*'was restored there'* ]] || fail 'expected two tries'
 }
+
+@test "a heal that a node executes after the end of the lease restores nothing" {
+    proxy_start p1 n1
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
+    start_holding "$key" -v --ttl 3s --node-timeout 1s "$until_stop"
+    wait_until "[ \$(grep -c ': granted, fence' bg.1.err) -eq 3 ] || [ \$(grep -c 'done\$' bg.1.err) -ge 3 ]"
+    # The renewal, the request for holds, the heal.
+    proxy_rules p1 "hold@$(($(proxy_log p1 | grep -c EVAL) + 3))"
+    rcli n1 del "$key"
+    wait_until 'proxy_log p1 | grep -q HOLD'
+    end_process "$bg" "$command_pid"
+    wait_until "free '$key' n2 && free '$key' n3"
+    before=$(proxy_log p1 | grep -c EVAL)
+    proxy_rules p1
+    wait_until '[ "$(proxy_log p1 | grep -c EVAL)" -gt "$before" ]'
+    is_free "$key" n1
+}

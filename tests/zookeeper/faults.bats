@@ -45,6 +45,19 @@ setup() { zk_begin; }
     wait_until '[ "$(entry_count "$key")" = 1 ]' 10 || fail 'expected one entry'
 }
 
+@test "the follower that a waiter is connected to hangs: another server tells it that its turn has come" {
+    zk_roles
+    DLOCK_NODES=$(zk_url "$leader") take "$key" --ttl 30s
+    DLOCK_NODES=$(zk_url "${follower[@]}") start run --wait 10m --ttl 9s "$key" -- true
+    zk_look_at=$leader
+    queue_length_is 2
+    zk stop "$(server_of_last multi)"
+    requests_reset
+    wait_until '[ "$(requests connect)" -ge 1 ]' 30
+    DLOCK_NODES=$(zk_url "$leader") works release "$key" "$token"
+    finishes 0 "$bg" 180
+}
+
 @test "a waiter in an outage connects less and less often, and keeps its place" {
     take "$key"
     start_next --ttl 6s
