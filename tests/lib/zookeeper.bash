@@ -59,13 +59,18 @@ zk() { zk_answers "$@" || fail "the ensemble: $*: ${answer:-no answer}"; }
 
 # zk_answers WORD...: the same; if it fails, $answer is the error.
 zk_answers() {
+    asks "$zk_dir/ask" "$zk_dir/reply" "$@"
+    [[ $answer == "ok "* ]] && answer=${answer#ok }
+}
+
+# asks PIPE PIPE WORD...: write a line to the first pipe, whose reader may come later; $answer is that in the second one.
+asks() {
     local ask reply
-    exec {ask}<>"$zk_dir/ask" {reply}<>"$zk_dir/reply"
-    echo "$*" >&"$ask"
+    exec {ask}<>"$1" {reply}<>"$2"
+    echo "${*:3}" >&"$ask"
     answer=
     IFS= read -rt 90 -u "$reply" answer || true
     exec {ask}>&- {reply}>&-
-    [[ $answer == "ok "* ]] && answer=${answer#ok }
 }
 
 # zk_url [N...]: the URL of these servers, or of all three, by their proxies.

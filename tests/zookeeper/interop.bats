@@ -7,8 +7,9 @@
 load ../lib/zookeeper
 
 setup_file() {
+    [ -z "$(zk_lacks)" ] || return 0
+    zk_start --sync 40
     compile_peer
-    [ -n "$(zk_lacks)" ] || zk_start --sync 40
     [ -f "$BATS_FILE_TMPDIR/lacks" ] || peer_start
 }
 setup() {
@@ -54,14 +55,11 @@ need_curator() { [ ! -f "$BATS_FILE_TMPDIR/lacks" ] || must_run "$(tail -n 1 "$B
 hosts() { printf '127.0.0.1:%s,127.0.0.1:%s,127.0.0.1:%s' "${zk_direct[@]}"; }
 kazoo() { "$kazoo_python" "$top_srcdir/tests/zookeeper/kazoo_peer.py" "$(hosts)" "$@"; }
 curator() {
-    local code fd reply=$PWD/reply.$BASHPID
+    local answer reply=$PWD/reply.$BASHPID
     mkfifo "$reply"
-    exec {fd}<>"$reply"
-    echo "$reply $1 $2 $3 ${4:+$PWD/$4} ${5-}" 1<>"$BATS_FILE_TMPDIR/calls"
-    read -rt 90 -u "$fd" code || code=2
-    exec {fd}>&-
+    asks "$BATS_FILE_TMPDIR/calls" "$reply" "$reply" "$1" "$2" "$3" "${4:+$PWD/$4}" "${5-}"
     rm "$reply"
-    return "$code"
+    return "${answer:-2}"
 }
 
 # exclude PEER KIND...: dlock and each KIND of lock of PEER wait for each other.
