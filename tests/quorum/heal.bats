@@ -189,13 +189,17 @@ ends_well() {
     [ "$ended_well" -eq 1 ] || fail "no lease lasted for the command"
 }
 
+# all_have_granted: three nodes; one that was late with its grant is renewed at once.
+all_have_granted() {
+    wait_until "[ \$(grep -c ': granted, fence' bg.1.err) -eq 3 ] || [ \$(grep -c 'done\$' bg.1.err) -ge 3 ]"
+}
+
 @test "a node is healed on the connection on which it said that it lacks the lock, or not before it says so again" {
     proxy_start p1 n1
     proxy_start p2 n2
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(node n3)"
     start_holding "$key" -v --ttl 9s -k 100ms "$until_stop"
-    # A node that was late with its grant is renewed at once.
-    wait_until "[ \$(grep -c ': granted, fence' bg.1.err) -eq 3 ] || [ \$(grep -c 'done\$' bg.1.err) -ge 3 ]"
+    all_have_granted
     # The next call is the renewal, the one behind it asks for holds.  Before n2 has answered that, n1 has another connection.
     for p in p1 p2; do calls+=("$(proxy_log "$p" | grep -c EVAL)"); done
     proxy_rules p1 "cut@$((calls[0] + 2))"
@@ -210,7 +214,7 @@ ends_well() {
     proxy_start p1 n1
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
     start_holding "$key" -v --ttl 3s --node-timeout 1s "$until_stop"
-    wait_until "[ \$(grep -c ': granted, fence' bg.1.err) -eq 3 ] || [ \$(grep -c 'done\$' bg.1.err) -ge 3 ]"
+    all_have_granted
     # The renewal, the request for holds, the heal.
     proxy_rules p1 "hold@$(($(proxy_log p1 | grep -c EVAL) + 3))"
     rcli n1 del "$key"

@@ -5,9 +5,6 @@
 
 load ../lib/zookeeper
 
-setup_file() { zk_start; }
-setup() { zk_begin; }
-
 @test "the leader is killed while the lock is held and waited for: the lock is kept, then handed over" {
     zk_roles
     zk_look_at=${follower[0]}

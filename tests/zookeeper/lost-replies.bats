@@ -4,10 +4,6 @@
 # Locks on ZooKeeper while single requests and replies are lost.
 
 load ../lib/zookeeper
-load ../lib/fences
-
-setup_file() { zk_start; }
-setup() { zk_begin; }
 
 # lost_once WHAT KIND COMMAND...: the first request of that kind, or its reply, is lost.
 lost_once() {
