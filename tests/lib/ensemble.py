@@ -128,21 +128,26 @@ class Server:
 
 
 class Ensemble:
-    """Three servers.  plain: with no proxies between them, and as they are in production, as measurements want it."""
+    """Three servers; or one, with three proxies for clients, where no server fails: each costs a second of a processor.
+
+    plain: with no proxies between them, and as they are in production, as measurements want it.
+    """
 
     def __init__(self, folder, tick_ms=500, sync_ticks=10, plain=False):
-        self.folder, self.tick_ms, self.sync_ticks = folder, tick_ms, sync_ticks
+        self.folder, self.tick_ms, self.sync_ticks, self.one = folder, tick_ms, sync_ticks, False
         self.connections, self.certificates = 0, None
         self.options = ["-Xmx256m"] if plain else [*SMALL, "-Dznode.container.checkIntervalMs=1000"]
         self.network = None if plain else zkproxy.Network()
         self.servers, self.claim = {}, None
 
     def start(self):
-        """Returns when a leader and two followers serve."""
+        """Returns when a leader serves, and two followers."""
         for _ in range(5):
             ports, self.claim = free_ports(12)
             self.servers = {n: Server(n, f"{self.folder}/{n}", ports[4 * n - 4:4 * n]) for n in NUMBERS}
-            self.configure()
+            if self.one:
+                self.servers = dict.fromkeys(NUMBERS, self.servers[1])
+            self.configure(set(self.servers.values()))
             for server in self.servers.values():
                 server.start(self.options)
             if self.wait_ready():
@@ -150,17 +155,17 @@ class Ensemble:
             self.kill()
         raise RuntimeError(f"no ensemble comes up in {self.folder}, see {self.folder}/*/log")
 
-    def configure(self):
-        ways = {(i, j): self.network.between(i, j, self.servers[j].quorum, self.servers[j].election)
-                for i in NUMBERS for j in NUMBERS if i != j and self.network}
-        for i, server in self.servers.items():
+    def configure(self, servers):
+        ways = {(i, j): self.network.between(i.number, j.number, j.quorum, j.election)
+                for i in servers for j in servers if i != j and self.network}
+        for server in servers:
             lines = [f"tickTime={self.tick_ms}", "initLimit=20", f"syncLimit={self.sync_ticks}",
                      f"maxSessionTimeout={60 * self.tick_ms}", f"maxClientCnxns={self.connections}",
                      "admin.enableServer=false", "4lw.commands.whitelist=*", "standaloneEnabled=false",
                      *self.secure_lines(server)]
-            for j, other in self.servers.items():
-                quorum, election = ways.get((i, j), (other.quorum, other.election))
-                lines.append(f"server.{j}=127.0.0.1:{quorum}:{election};127.0.0.1:{other.client}")
+            for other in servers:
+                quorum, election = ways.get((server, other), (other.quorum, other.election))
+                lines.append(f"server.{other.number}=127.0.0.1:{quorum}:{election};127.0.0.1:{other.client}")
             server.configure(lines)
 
     def secure_lines(self, server):
@@ -176,7 +181,7 @@ class Ensemble:
         """False if a server ended instead."""
         end = time.monotonic() + START_LIMIT
         while time.monotonic() < end:
-            if sorted(self.roles().values()) == ["follower", "follower", "leader"] and \
+            if sorted(self.roles().values()) == 2 * ["leader" if self.one else "follower"] + ["leader"] and \
                     all(server.works() for server in self.servers.values()):
                 return True
             if any(server.process.poll() is not None for server in self.servers.values()):
@@ -262,6 +267,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--sync", type=int, default=10)
     parser.add_argument("--connections", type=int, default=0, help="maxClientCnxns")
+    parser.add_argument("--one", action="store_true", help="one server is all three")
     parser.add_argument("--read-only", action="store_true", help="servers without a majority serve reads")
     parser.add_argument("--tls", help="folder of certificates")
     options = parser.parse_args()
@@ -271,7 +277,7 @@ def main():
         os.mkfifo(f"{folder}/{name}")
     if os.path.exists(JAR) and shutil.which("java"):
         ensemble = Ensemble(folder, sync_ticks=options.sync)
-        ensemble.connections, ensemble.certificates = options.connections, options.tls
+        ensemble.connections, ensemble.certificates, ensemble.one = options.connections, options.tls, options.one
         if options.read_only:
             ensemble.options.append("-Dreadonlymode.enabled=true")
     else:

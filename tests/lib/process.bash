@@ -133,9 +133,10 @@ start_time() {
 
 # end_server DIR: kill the process that spawn started there, unless another one has its PID.
 end_server() {
-    local pid
+    local pid stat=()
     pid=$(<"$1/pid")
-    [ "$(start_time "$pid")" != "$(<"$1/born")" ] || end_process "$pid"
+    process_stat "$pid" || return 0
+    [ "${stat[19]}" != "$(<"$1/born")" ] || end_process "$pid"
 }
 
 # need_localhost: skip the test if this name has no address, as in a container without /etc/hosts.

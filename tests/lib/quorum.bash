@@ -24,15 +24,15 @@ node_names() {
 
 # nodes_restore: all of them run again, whatever the previous test did; test_begin calls it.
 nodes_restore() {
-    local root name
+    local root i
     find_root
-    for name in $(node_names "$(<"$root/nodes")"); do
-        if runs "$name"; then
-            redis_thaw "$name"
+    for ((i = 1; i <= $(<"$root/nodes"); i++)); do
+        if runs "n$i"; then
+            redis_thaw "n$i"
         else
-            redis_start "$name"
+            redis_start "n$i"
         fi
-        if [ -f "$root/p${name#n}/pid" ]; then proxy_rules "p${name#n}"; fi
+        if [ -f "$root/p$i/pid" ]; then proxy_rules "p$i"; fi
     done
 }
 
@@ -45,9 +45,12 @@ restart_empty() {
 
 # use N: DLOCK_NODES is the sockets of n1 to nN.
 use() {
-    local name
+    local i node root
     DLOCK_NODES=
-    for name in $(node_names "$1"); do DLOCK_NODES+="${DLOCK_NODES:+ }$(node "$name")"; done
+    for ((i = 1; i <= $1; i++)); do
+        find_node "n$i"
+        DLOCK_NODES+="${DLOCK_NODES:+ }$node"
+    done
     export DLOCK_NODES
 }
 

@@ -15,7 +15,8 @@
 
 bats_require_minimum_version 1.5.0
 
-lib_dir=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
+lib_dir=${BASH_SOURCE[0]%/*}
+[[ $lib_dir == /* ]] || lib_dir=$PWD/$lib_dir
 export DLOCK=${DLOCK:-$lib_dir/../../dlock}
 [[ $DLOCK == /* && $DLOCK != */../* ]] || DLOCK=$(realpath -m "$DLOCK")
 # Tests type its name into shells, and LD_PRELOAD takes no spaces: a build in such a place gets a name without them.
@@ -58,7 +59,7 @@ note_failure() { bats_capture_stack_trace; }
 
 # test_begin: a clean environment, a key, and the nodes, which all run.
 test_begin() {
-    local name root
+    local name node root
     follow_failures
     watch_parents
     for name in "${!DLOCK_@}"; do
@@ -69,7 +70,8 @@ test_begin() {
     export HOME=$BATS_TEST_TMPDIR
     # This marks all processes that a test starts.
     export TEST_MARK=$BATS_TEST_TMPDIR
-    DLOCK_NODES=$(node a)
+    find_node a
+    DLOCK_NODES=$node
     # The servers have just started: with the guard, several nodes would grant nothing yet.
     DLOCK_RESTART_GUARD=0
     export DLOCK_NODES DLOCK_RESTART_GUARD
@@ -78,7 +80,6 @@ test_begin() {
     bg_count=0
     cd "$BATS_TEST_TMPDIR" || return
     [ -z "${node_timeout-}" ] || export DLOCK_NODE_TIMEOUT=$node_timeout
-    find_root
     if [ -f "$root/nodes" ]; then
         nodes_restore
         [ -d "$root/a" ] || use "$used"
@@ -87,12 +88,17 @@ test_begin() {
 
 # leftovers: processes that this test started, directly or indirectly, and that still run.
 leftovers() {
-    local file pid
-    for file in $(env -u TEST_MARK grep -lzsx "TEST_MARK=$TEST_MARK" /proc/[0-9]*/environ); do
-        pid=${file#/proc/}
-        pid=${pid%/environ}
+    local pid started
+    find_started
+    for pid in "${started[@]}"; do
         if alive "$pid"; then echo "$pid"; fi
     done
+}
+
+# find_started: $started are the same, and perhaps some that have just ended.
+find_started() {
+    mapfile -t started < <(env -u TEST_MARK grep -lzsx "TEST_MARK=$TEST_MARK" /proc/[0-9]*/environ)
+    started=("${started[@]//[!0-9]/}")
 }
 
 # keepers: the process IDs of the keepers of this test.
@@ -106,15 +112,13 @@ keepers() {
 }
 
 test_end() {
-    local file
+    local file started
     for file in "$BATS_TEST_TMPDIR"/bg.*; do
-        if [ -s "$file" ]; then
-            echo "--- ${file##*/}"
-            cat "$file"
-        fi
-    done
+        if [ -s "$file" ]; then printf -- '--- %s\n%s\n' "${file##*/}" "$(<"$file")"; fi
+    done 2>/dev/null
     # Also servers that setup() started again: the next test must not take a dying one for one that runs.
-    end_process $(leftovers)
+    find_started
+    end_process "${started[@]}"
 }
 
 # dlock ARG...: the program, with a time limit.
@@ -344,8 +348,8 @@ waited_in_vain() {
 }
 
 # held KEY [SERVER], free KEY [SERVER]: the state in Redis.
-held() { [ "$(rcli "${2:-a}" exists "$1")" = 1 ]; }
-free() { [ "$(rcli "${2:-a}" exists "$1")" = 0 ]; }
+held() { [ "$(only='exec' rcli "${2:-a}" exists "$1")" = 1 ]; }
+free() { [ "$(only='exec' rcli "${2:-a}" exists "$1")" = 0 ]; }
 
 # is_renewed KEY [SERVER]: a renewal arrives within 10 s: the remaining lease grows.
 is_renewed() {
@@ -357,7 +361,7 @@ is_renewed() {
 # has_grown KEY SERVER: the remaining lease is longer than $left, which is set to it.
 has_grown() {
     local before=$left
-    left=$(rcli "$2" pttl "$1")
+    left=$(only='exec' rcli "$2" pttl "$1")
     [ "$left" -gt "$before" ]
 }
 
@@ -383,7 +387,7 @@ is_free() { free "$@" || fail "expected $1 to be free, but it holds $(rcli "${2:
 took_at_most() {
     local stalled longest_stall
     has_noted_stalls || return
-    took_ms=$(($(now_ms) - $2))
+    took_ms=$((${EPOCHREALTIME/[.,]/} / 1000 - $2))
     [ "$took_ms" -gt "$1" ] || return 0
     find_stalls "$2"
     [ $((took_ms - stalled)) -le "$1" ] ||
@@ -395,7 +399,7 @@ within() {
     local limit=$1 start
     shift
     stalls_note
-    start=$(now_ms)
+    start=$((${EPOCHREALTIME/[.,]/} / 1000))
     "$@"
     took_at_most "$limit" "$start"
 }
@@ -503,7 +507,7 @@ start_holding() {
         cat "bg.$bg_count.err" >&2
         return 1
     fi
-    command_pid=$(cat begun)
+    command_pid=$(<begun)
 }
 
 # runs_once WAIT PERIOD: of three hosts that start together one runs the command; the others wait until it has ended, and

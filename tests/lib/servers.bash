@@ -33,13 +33,16 @@ server_pid() {
 
 # node NAME: the URL of the server: a path, or host:port for redis_start_tcp.
 node() {
-    local root
+    local node root
+    find_node "$1"
+    echo "$node"
+}
+
+# find_node NAME: the same in $node.
+find_node() {
     find_root
-    if [ -f "$root/$1/port" ]; then
-        echo "127.0.0.1:$(<"$root/$1/port")"
-    else
-        echo "$root/$1/s"
-    fi
+    node=$root/$1/s
+    [ ! -f "$root/$1/port" ] || node=127.0.0.1:$(<"$root/$1/port")
 }
 
 port_of() {
@@ -51,11 +54,12 @@ port_of() {
 # spawn NAME COMMAND...: a background process without the descriptors by which bats detects
 # the end of a test.  It replaces an older process of that name.
 spawn() {
-    local dir fd
+    local dir fd root
     follow_failures # in setup_file, too
     watch_parents
     redis_stop "$1"
-    dir=$(server_dir "$1")
+    find_root
+    dir=$root/$1
     [ -d "$dir" ] || mkdir -p "$dir"
     shift
     : >"$dir/out" # it may have output of the older one
@@ -68,20 +72,21 @@ spawn() {
     disown $!
 }
 
-# rcli NAME ARG...: redis-cli on that server, or rcli.c, which starts sooner, if it was built and can do it.
+# rcli NAME ARG...: redis-cli on that server, or rcli.c, which starts sooner, if it was built and can do it.  In a subshell
+# that does nothing else, only=exec saves a process.
 [ -x "${RCLI-}" ] || RCLI=
 rcli() {
     local root
     find_root
     if [[ -n $RCLI && -n ${2-} && $2 != -* && $2 != monitor && -z ${REDISCLI_AUTH-} ]]; then
-        "$RCLI" "$root/$1/s" "${@:2}"
+        ${only-} "$RCLI" "$root/$1/s" "${@:2}"
     else
-        "$REDIS_CLI" -s "$root/$1/s" "${@:2}"
+        ${only-} "$REDIS_CLI" -s "$root/$1/s" "${@:2}"
     fi
 }
 
 redis_answers() {
-    case $(rcli "$1" ping 2>/dev/null) in
+    case $(only='exec' rcli "$1" ping 2>/dev/null) in
         PONG* | *NOAUTH* | *LOADING* | *MASTERDOWN* | *MISCONF* | *NOPERM*) return 0 ;;
     esac
     return 1
@@ -89,8 +94,9 @@ redis_answers() {
 
 # redis_start NAME [redis-server argument...]: without persistence and TCP.
 redis_start() {
-    local name=$1 dir
-    dir=$(server_dir "$name")
+    local name=$1 dir root
+    find_root
+    dir=$root/$name
     shift
     spawn "$name" "$REDIS_SERVER" --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' \
         --appendonly no --daemonize no --logfile "$dir/log" "$@"
@@ -150,8 +156,9 @@ redis_start_loading() { redis_start "$1" --key-load-delay 10000 --loading-proces
 redis_freeze() { redis_signal STOP "$@"; }
 redis_thaw() { redis_signal CONT "$@"; }
 redis_signal() {
-    local name
-    for name in "${@:2}"; do kill "-$1" "$(server_pid "$name")"; done
+    local name root
+    find_root
+    for name in "${@:2}"; do kill "-$1" "$(<"$root/$name/pid")"; done
 }
 
 # runs NAME: the process of the server exists.
@@ -174,8 +181,9 @@ redis_stop_all() {
 
 # servers_start NAME ARG...: tests/lib/servers.py; its sockets are in server_dir NAME.
 servers_start() {
-    local name=$1 dir
-    dir=$(server_dir "$name")
+    local name=$1 dir root
+    find_root
+    dir=$root/$name
     shift
     spawn "$name" "$PYTHON" "$lib_dir/servers.py" "$dir" "$@"
     if ! wait_until "grep -q '^READY' '$dir/out' || ! alive $!" ||

@@ -49,7 +49,9 @@ zk_begin() {
 
 # zk_join: the pipes and the ports of the ensemble.
 zk_join() {
-    zk_dir=$(server_dir zk)
+    local root
+    find_root
+    zk_dir=$root/zk
     read -ra zk_direct <"$zk_dir/direct"
     read -ra zk_proxied <"$zk_dir/proxied"
 }
@@ -141,9 +143,7 @@ queue_length_is() { wait_until "[ \"\$(queue_length)\" = $1 ]" 20 || fail "expec
 
 # requests [KIND]: how many requests, or of that kind, went through the proxies since requests_reset.
 requests() {
-    local n
-    n=$(tail -n "+$((requests_before + 1))" "$zk_dir/requests" | grep -c " ${1:-.*} ") || true
-    echo "$n"
+    tail -n "+$((requests_before + 1))" "$zk_dir/requests" | grep -c " ${1:-.*} " || true
 }
 requests_reset() { requests_before=$(wc -l <"$zk_dir/requests"); }
 

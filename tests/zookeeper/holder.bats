@@ -7,7 +7,7 @@ load ../lib/zookeeper
 load ../lib/fences
 
 setup_file() {
-    zk_start --sync 40
+    zk_start --one
     clock_build
 }
 setup() { zk_begin; }

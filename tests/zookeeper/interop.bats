@@ -8,7 +8,7 @@ load ../lib/zookeeper
 
 setup_file() {
     [ -z "$(zk_lacks)" ] || return 0
-    zk_start --sync 40
+    zk_start --one
     compile_peer
     [ -f "$BATS_FILE_TMPDIR/lacks" ] || peer_start
 }
