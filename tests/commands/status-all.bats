@@ -89,6 +89,7 @@ all_of() {
     for k in "$key/a" "$key/b]" "$key/*" "$key/{x}y" "$key/}{" "x$key/a" "$key-[1" "$key-2"; do dlock run "$k" -- true; done
     [ "$(all_of .key "$key-[*")" = "$key-[1" ] || fail 'a bracket without its end is taken as it is'
     [ "$(all_of .key "$key/?")" = "$key/* $key/a" ]
+    [ "$(all_of .key "$key*a")" = "$key/a" ] || fail 'a slash is a character like others'
     [ "$(all_of .key "$key/*")" = "$key/* $key/a $key/b] $key/{x}y $key/}{" ]
     [ "$(all_of .key "$key/[b}]*")" = "$key/b] $key/}{" ]
     [ "$(all_of .key "$key/\\*")" = "$key/*" ]

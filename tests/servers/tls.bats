@@ -210,7 +210,7 @@ setup() {
     DLOCK_PASSWORD=wrong refuses 77 'wrong user or password' status -N "$(tls_node locked)" "$key"
 }
 
-@test "large replies over TLS: hundreds of locks are listed" {
+@test "large replies over TLS: hundreds of locks are listed; large requests, which wait for the handshake" {
     rcli t flushall >/dev/null
     # Each SCAN answers with more than one record of TLS holds.
     rcli t eval 'for i = 1, 900 do redis.call("SET", "l" .. string.rep("x", 400) .. i, "t", "PX", 60000) end' 0
@@ -218,6 +218,8 @@ setup() {
     servers_start parts "tcp/late=$(port_of t)"
     works status -N "rediss://127.0.0.1:$(<"$(server_dir parts)/late.port")" --node-timeout 60s --json 'l*'
     [ "${#lines[@]}" -eq 900 ]
+    works status -N "$(tls_node t)" $(printf 'free%0400d ' {1..99})
+    [ "$(grep -c ' free ' <<<"$output")" -eq 99 ] || fail 'expected 99 locks'
 }
 
 @test "a quorum of three nodes under TLS, plain and on a unix socket; one may hang, or be gone" {

@@ -46,9 +46,19 @@ readable(int fd, int timeout_ms)
 TEST(alarm)
 {
 	const int alarm = clock_alarm_open();
+	char path[60], line[100] = "";
+	FILE *info;
+	int clock = -1;
 
 	if (!ok(alarm >= 0, "an alarm"))
 		return;
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", alarm);
+	info = fopen(path, "re");
+	while (info != NULL && clock < 0 && fgets(line, sizeof(line), info) != NULL)
+		(void)sscanf(line, "clockid: %d", &clock);
+	is_int(clock, CLOCK_BOOTTIME, "counts the time for which the host is suspended");
+	if (info != NULL)
+		(void)fclose(info);
 	ok(!readable(alarm, 0), "is silent at first");
 	clock_alarm_set(alarm, clock_now_us() + 2000);
 	ok(readable(alarm, 10000), "rings when the instant comes");

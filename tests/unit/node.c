@@ -331,15 +331,24 @@ answer_source(const char *text, const char *name)
 	(void)close(source);
 }
 
-/* It does so, learns that this server has all slots, and sends it so many bytes.  Returns the first connection. */
+/* It does so, and learns that the server at a port has all slots.  Returns the connection. */
 static int
-begin_cluster(size_t length)
+answer_slots(int owner)
 {
 	const int source = await_source("a source is asked");
 	char text[100];
 
-	(void)snprintf(text, sizeof(text), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
+	(void)snprintf(text, sizeof(text), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", owner);
 	answer(source, text);
+	return source;
+}
+
+/* It learns that this server has them, and sends it so many bytes.  Returns the first connection. */
+static int
+begin_cluster(size_t length)
+{
+	const int source = answer_slots(port);
+
 	client = await_client(server);
 	await_input(client);
 	skip(client, length);
@@ -426,6 +435,22 @@ TEST(demoted)
 {
 	leave("-READONLY You can't write\r\n", "a server that has become a replica");
 	leave("+PONG\r\n", "a server that closed the connection while nothing was asked");
+}
+
+/* The owner of the slots has died, and none of the others has its place yet. */
+TEST(no_owner)
+{
+	int source, gone;
+
+	(void)close(listen_at_port(8, &gone));
+	begin_at_port("redis+cluster://");
+	send_word(1, "PING");
+	source = answer_slots(gone);
+	ok(take(PATIENCE_US) && d.tag == 1 && !d.reply && d.unsent, "a server that refuses the connection");
+	send_word(2, "PING");
+	answer_source("", "the next request: a source is asked again");
+	end();
+	close(source);
 }
 
 TEST(moved)

@@ -135,6 +135,19 @@ TEST(fields)
 	ok(wire_get_count(&many, 4) == 0 && many.bad, "a count of more than there is");
 }
 
+TEST(stat)
+{
+	char bytes[68] = { [7] = 1, [35] = 2, [44] = '\x80' };
+	struct wire_in container = packet(bytes, sizeof(bytes)), node = container;
+	struct wire_stat s = wire_get_stat(&container);
+
+	ok(s.czxid == 1 && s.version == 2 && !container.bad, "the data of a node");
+	ok(s.owner == 0, "a container has no owner");
+	bytes[51] = 3;
+	s = wire_get_stat(&node);
+	ok(s.owner == INT64_MIN + 3, "a node of a session");
+}
+
 TEST(multi)
 {
 	struct wire_in made = PACKET(
