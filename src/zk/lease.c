@@ -409,11 +409,12 @@ zk_ask_node(struct session *s, const char *path, const struct zk_request *r, con
 		stat = wire_get_stat(&body);
 		if (body.bad)
 			return ZK_SYSTEM_ERROR;
-		if (!metadata_read(data.bytes, data.length, &m) || m.asked_by[0] != '\0' ||
-		    (r->to_waiter && !m.replaces))
+		if (!metadata_read(data.bytes, data.length, &m))
 			return ZK_OK;
 		if (m.kept_by[0] != '\0')
 			return ZK_NO_NODE;
+		if (m.asked_by[0] != '\0' || (r->to_waiter && !m.replaces))
+			return ZK_OK;
 		(void)snprintf(m.asked_by, sizeof(m.asked_by), "%s", r->by);
 		metadata_write(&m, text);
 		write.argument = stat.version;
@@ -430,7 +431,8 @@ zk_ask(struct backend *backend, const struct break_args *args, enum ownership *o
 	struct names queue = { .count = 0 };
 	char lock[PATH_LOCK_SIZE], path[PATH_SIZE];
 	enum zk_code code = zk_look_begin(z, &forever);
-	size_t i, holder = 0, end;
+	size_t i, holder = 0, end = 0;
+	bool asked = false;
 	int32_t list;
 
 	path_of_key(z->url.chroot, args->key, lock);
@@ -446,11 +448,16 @@ zk_ask(struct backend *backend, const struct break_args *args, enum ownership *o
 		code = zk_drop_keys(&z->look, lock, &queue, queue.count, &forever);
 	if (code == ZK_OK)
 		code = find_holder(&z->look, &queue, args, lock, &holder);
-	end = code == ZK_OK && queue_is_reader(queue.at[holder]) ? queue_holders(&queue) : holder + 1;
-	for (i = holder; i < end && code == ZK_OK; i++) { /* readers hold the lock together */
-		if ((i == holder || !queue_is_same(&queue, i, i - 1)) && queue_path(&queue, i, lock, path))
+	if (code == ZK_OK) /* readers hold the lock together */
+		end = queue_is_reader(queue.at[holder]) ? queue_holders(&queue) : holder + 1;
+	for (i = holder; i < end && (code == ZK_OK || code == ZK_NO_NODE); i++) {
+		if ((i == holder || !queue_is_same(&queue, i, i - 1)) && queue_path(&queue, i, lock, path)) {
 			code = zk_ask_node(&z->look, path, &request, &forever);
+			asked = asked || code == ZK_OK;
+		}
 	}
+	if (code == ZK_NO_NODE && asked) /* the others have ended, or their locks are kept */
+		code = ZK_OK;
 	names_free(&queue);
 	zk_look_end(z, code);
 	*ownership = code == ZK_OK ? OWNED : OWNED_NO_MORE;

@@ -46,6 +46,16 @@ me="$(id -un)@$(uname -n)"
     stops 0
 }
 
+@test "break --ask: a lock that is kept once its command has ended, and so the last one of readers: 75" {
+    start_holding "$key" --min-hold 30s 'sleep 60'
+    tells 75 '.outcome == "kept"' break --ask --json --quiet "$key"
+    finishes 76
+    dlock run --shared --min-hold 30s "$key-shared" -- true
+    start_holding "$key-shared" --shared 'sleep 60'
+    tells 75 '.outcome == "kept"' break --ask --json --quiet "$key-shared"
+    finishes 76
+}
+
 @test "break --ask: a lock that was entered again is asked for all its holds" {
     start_holding "$key" --ttl 30s "\"\$DLOCK\" run '$key' -- sh -c 'touch inner; sleep 60'"
     wait_until '[ -e inner ]'
