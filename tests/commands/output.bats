@@ -56,6 +56,16 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     is_free "$key"
 }
 
+@test "a standard error that is full is not waited for" {
+    mkfifo full
+    exec 8<>full
+    attempt dd if=/dev/zero of=full bs=4096 count=1000 oflag=nonblock
+    exits 1
+    deaf() { dlock "$@" 2>full; }
+    yields 3 deaf run -v "$key" -- sh -c 'exit 3'
+    exec 8>&-
+}
+
 @test "-q does not suppress results" {
     works acquire -q "$key"
     [ "$output" = "$(rcli a get "$key")" ]

@@ -120,6 +120,16 @@ each_is_refused() {
     done
 }
 
+@test "a connection that goes silent: the renewal is sent on another one" {
+    proxy_start lossy behind
+    DLOCK_NODES=$(proxy_node lossy) DLOCK_NODE_TIMEOUT=500ms start_holding "$key" --ttl 9s 'sleep 60'
+    proxy_rules lossy drop
+    wait_until "grep -q 'a renewal failed' bg.1.err"
+    proxy_rules lossy
+    wait_until "! alive $bg || grep -q 'renewed again' bg.1.err"
+    alive "$bg"
+}
+
 @test "a reply that arrives slowly but in time counts" {
     proxy_start slow behind trickle=0.001
     works acquire --ttl 60s --node-timeout 10s --node "$(proxy_node slow)" "$key"
