@@ -21,15 +21,10 @@ load ../lib/completions
 }
 
 @test "fish: the commands" { offers_commands in_fish; }
-
 @test "fish: the options of each command, as its help lists them" { offers_options in_fish; }
-
 @test "fish: the values that the help names" { offers_values in_fish; }
-
 @test "fish: the keys of the existing locks" { offers_keys in_fish; }
-
 @test "fish: after KEY the completions of COMMAND" { offers_command in_fish; }
-
 @test "fish: no keys and no errors if no node replies" { is_silent in_fish; }
 
 @test "fish: the descriptions of commands and options" {

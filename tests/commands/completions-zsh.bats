@@ -6,17 +6,11 @@
 load ../lib/completions
 
 @test "zsh: the commands" { offers_commands in_zsh; }
-
 @test "zsh: the options of each command, as its help lists them" { offers_options in_zsh; }
-
 @test "zsh: the values that the help names" { offers_values in_zsh; }
-
 @test "zsh: the keys of the existing locks" { offers_keys in_zsh; }
-
 @test "zsh: after KEY the completions of COMMAND" { offers_command in_zsh; }
-
 @test "zsh: no keys and no errors if no node replies" { is_silent in_zsh; }
-
 @test "zsh: the options of a command after the cursor" { offers_options_before_command in_zsh; }
 
 @test "zsh: with unusual settings of the user" {

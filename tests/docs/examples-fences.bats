@@ -158,11 +158,9 @@ stale() {
 @test "files: a fence that is less than one that has read or written is refused" { checks files; }
 @test "files: a holder that was stopped is refused when it continues" { refused files; }
 @test "files: without the check it overwrites what another has written" { harmed files; }
-
 @test "SQLite: a fence that is less than one that has read or written is refused" { checks sqlite; }
 @test "SQLite: a holder that was stopped is refused when it continues" { refused sqlite; }
 @test "SQLite: without the check it overwrites what another has written" { harmed sqlite; }
-
 @test "PostgreSQL: a fence that is less than one that has read or written is refused" { checks postgresql; }
 @test "PostgreSQL: a holder that was stopped is refused when it continues" { refused postgresql; }
 @test "PostgreSQL: without the check it overwrites what another has written" { harmed postgresql; }

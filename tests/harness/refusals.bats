@@ -23,9 +23,7 @@ redis_servers='b c d e' tcp_servers=a
 }
 
 @test "status and break: whatever fails, the result is correct" { every_fault --step 4 status break; }
-
 @test "run: whatever fails, COMMAND never runs unprotected" { every_fault --step 4 run run-report; }
-
 @test "acquire --wait: whatever fails, the result is correct" { every_fault --step 6 wait; }
 
 # without ERRNO CALL NTH ARG...: dlock ARG... where the NTH call of CALL and all others after it fail.

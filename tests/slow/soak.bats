@@ -49,5 +49,4 @@ keep_out() {
 }
 
 @test "holders that are killed at random exclude each other for a minute" { keep_out killed 500ms; }
-
 @test "holders that are stopped at random exclude each other for a minute" { keep_out stopped 1s; }

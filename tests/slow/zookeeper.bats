@@ -83,7 +83,6 @@ keeps_promises() {
 @test "leaders that hang right after a renewal break no promise" { keeps_promises --theme late --seeds 1-3; }
 @test "servers that are cut off break no promise" { keeps_promises --theme split --seeds 1-3; }
 @test "leaders that are deposed break no promise" { keeps_promises --theme deposed --seeds 1-3; }
-
 @test "mutant: a ping as proof of the lease is found" { is_found zk-ping 3; }
 @test "mutant: a write on the old connection as proof is found" { is_found zk-old-connection 3; }
 @test "mutant: a new connection without a write as proof is found" { is_found zk-no-write 3; }

@@ -1,50 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/command.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include "tap.h"
 
+/* The slots here and below are those that CLUSTER KEYSLOT of Redis gives. */
 static const struct {
 	const char *key, *facts;
+	int slot;
 } table[] = {
-	{ "job", "{job}:dlock" },
-	{ "a:b", "{a:b}:dlock" },
-	{ "two words", "{two words}:dlock" },
-	{ "\xff\n", "{\xff\n}:dlock" },
-	{ "{tag}:job", "{tag}:job:dlock" },
-	{ "job:{tag}", "job:{tag}:dlock" },
-	{ "{a}{b}", "{a}{b}:dlock" },
-	{ "{{a}}", "{{a}}:dlock" },
-	{ "{a}}", "{a}}:dlock" },
-	{ "}{a}", "}{a}:dlock" },
-	{ "{", "{{}:dlock" },
-	{ "job{", "{job{}:dlock" },
-	{ "{job", "{{job}:dlock" },
-	{ "{{", "{{{}:dlock" },
+	{ "job", "{job}:dlock", 2906 },
+	{ "a:b", "{a:b}:dlock", 2785 },
+	{ "two words", "{two words}:dlock", 1223 },
+	{ "\xff\n", "{\xff\n}:dlock", 8885 },
+	{ "{tag}:job", "{tag}:job:dlock", 8338 },
+	{ "job:{tag}", "job:{tag}:dlock", 8338 },
+	{ "{a}{b}", "{a}{b}:dlock", 15495 },
+	{ "{{a}}", "{{a}}:dlock", 10276 },
+	{ "{a}}", "{a}}:dlock", 15495 },
+	{ "}{a}", "}{a}:dlock", 15495 },
+	{ "{", "{{}:dlock", 4092 },
+	{ "job{", "{job{}:dlock", 9367 },
+	{ "{job", "{{job}:dlock", 5936 },
+	{ "{{", "{{{}:dlock", 7007 },
 };
 
 /* The examples of the Redis Cluster specification, and the check value of its CRC. */
 static const struct {
-	const char *key, *tag;
+	const char *key;
+	int slot;
 } tags[] = {
-	{ "{user1000}.following", "user1000" },
-	{ "{user1000}.followers", "user1000" },
-	{ "foo{}{bar}", NULL },
-	{ "foo{{bar}}zap", "{bar" },
-	{ "foo{bar}{zap}", "bar" },
-	{ "{}", NULL },
-	{ "{}x", NULL },
-	{ "}{", NULL },
-	{ "x}y{z", NULL },
-	{ "}{a}", "a" },
-	{ "{a", NULL },
-	{ "a}", NULL },
+	{ "{user1000}.following", 3443 },
+	{ "{user1000}.followers", 3443 },
+	{ "foo{}{bar}", 8363 },
+	{ "foo{{bar}}zap", 4015 },
+	{ "foo{bar}{zap}", 5061 },
+	{ "{}", 15257 },
+	{ "{}x", 10595 },
+	{ "}{", 12793 },
+	{ "x}y{z", 10687 },
+	{ "}{a}", 15495 },
+	{ "{a", 10276 },
+	{ "a}", 5921 },
 };
 
 static int
@@ -82,19 +78,12 @@ TEST(tables)
 		is_str(n.sibling[METADATA], table[i].facts, "its facts");
 		(void)snprintf(holds, sizeof(holds), "%s:holds", table[i].facts);
 		is_str(n.sibling[HOLDS], holds, "its holds");
+		is_int(slot_of(table[i].key), table[i].slot, "its slot");
 	}
 	is_int(keys_slot("123456789", 9), 0x31c3, "the check value of the CRC");
 	is_int(keys_slot("", 0), 0, "the slot of nothing");
-	for (size_t i = 0; i < COUNT(tags); i++) {
-		const char *hashed = tags[i].tag != NULL ? tags[i].tag : tags[i].key;
-		char plain[64] = "{";
-
-		/* A tag that is asked for by a name without braces; what can't stand so is compared by the server below. */
-		if (strpbrk(hashed, "{}") == NULL) {
-			(void)snprintf(plain, sizeof(plain), "%s", hashed);
-			is_int(slot_of(tags[i].key), slot_of(plain), "%s hashes %s", tags[i].key, plain);
-		}
-	}
+	for (size_t i = 0; i < COUNT(tags); i++)
+		is_int(slot_of(tags[i].key), tags[i].slot, "%s", tags[i].key);
 	ok(keys_slot("a\0b", 3) != keys_slot("a\0c", 3), "the length counts, not a NUL");
 }
 
@@ -239,146 +228,6 @@ TEST(no_slots)
 	}
 }
 
-/* -- A Redis Cluster of one, which computes the slots ---------------------------- */
-
-static char folder[80];
-static struct sockaddr_un address = { .sun_family = AF_UNIX };
-static FILE *server; /* the connection to it, for reading */
-
-/*
- * The cluster's bus needs a port even where clients use a socket: on an address of this test's own, which every address in 127/8
- * is that nobody else has chosen.
- */
-static pid_t
-start_server(int try)
-{
-	const char *program = getenv("REDIS_SERVER");
-	char bus[32];
-	const pid_t pid = fork();
-	int null;
-
-	if (pid != 0)
-		return pid;
-	if (program == NULL || program[0] == '\0')
-		program = "redis-server";
-	(void)snprintf(bus, sizeof(bus), "127.%d.%d.%d", 1 + (int)(getppid() >> 8 & 0x7f), 1 + (int)(getppid() & 0x7f),
-	    1 + try);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	null = open("/dev/null", O_RDWR);
-	(void)dup2(null, 0);
-	(void)dup2(null, 1);
-	(void)dup2(null, 2);
-	(void)execlp(program, program, "--cluster-enabled", "yes", "--port", "0", "--bind", bus, "--unixsocket",
-	    address.sun_path, "--dir", folder, "--save", "", "--appendonly", "no", "--daemonize", "no", (char *)NULL);
-	_exit(127);
-}
-
-/* The slot of a name, as the server computes it.  -1: it does not answer. */
-static int
-asked_slot(const char *name)
-{
-	char line[32] = "";
-
-	(void)dprintf(fileno(server), "*3\r\n$7\r\nCLUSTER\r\n$7\r\nKEYSLOT\r\n$%zu\r\n%s\r\n", strlen(name), name);
-	return fgets(line, sizeof(line), server) != NULL && line[0] == ':' ? (int)strtol(line + 1, NULL, 10) : -1;
-}
-
-static bool
-connect_to_server(void)
-{
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	server = fdopen(fd, "r");
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && asked_slot("") == 0)
-		return true;
-	(void)fclose(server);
-	return false;
-}
-
-/* Wait until it answers, or has ended because somebody else had the address. */
-static pid_t
-start_cluster(void)
-{
-	int naps;
-	pid_t pid;
-
-	for (int try = 0; try < 5; try++) {
-		pid = start_server(try);
-		for (naps = 0; naps < 500 && waitpid(pid, NULL, WNOHANG) == 0; naps++) {
-			if (connect_to_server())
-				return pid;
-			(void)poll(NULL, 0, 20);
-		}
-		if (naps == 500)
-			kill_off(pid);
-	}
-	return -1;
-}
-
-static void
-stop_cluster(pid_t pid)
-{
-	char path[100];
-
-	(void)fclose(server);
-	kill_off(pid);
-	(void)snprintf(path, sizeof(path), "%s/nodes.conf", folder);
-	(void)unlink(path);
-	(void)unlink(address.sun_path);
-}
-
-static void
-compare(const char *key)
-{
-	const int asked = asked_slot(key);
-	struct keys n;
-
-	keys_of(key, &n);
-	each(asked == slot_of(key), "%s: slot %d, not %d", key, asked, slot_of(key));
-	each(asked >= 0 && asked_slot(n.sibling[METADATA]) == asked && asked_slot(n.sibling[HOLDS]) == asked,
-	    "%s: slot %d, its facts and its holds have others", key, asked);
-}
-
-/* Mostly short ones of the characters that matter. */
-static void
-compare_random(void)
-{
-	static const char likely[] = "{}{}{}ab:";
-	char key[24];
-	size_t length;
-
-	for (int i = 0; i < 200; i++) {
-		length = 1 + (size_t)below(i % 4 == 0 ? (int64_t)sizeof(key) - 1 : 7);
-		for (size_t j = 0; j < length; j++)
-			key[j] = (char)(below(4) == 0 ? 1 + below(255) : likely[below(sizeof(likely) - 1)]);
-		key[length] = '\0';
-		compare(key);
-	}
-}
-
-TEST(cluster)
-{
-	pid_t pid;
-
-	(void)signal(SIGPIPE, SIG_IGN);
-	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
-		return;
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", folder);
-	pid = start_cluster();
-	if (ok(pid > 0, "a Redis Cluster of one node")) {
-		for (size_t i = 0; i < COUNT(table); i++)
-			compare(table[i].key);
-		for (size_t i = 0; i < COUNT(tags); i++)
-			compare(tags[i].key);
-		compare_random();
-		each_ok("a key and its siblings have one slot, and keys_slot() knows it");
-		stop_cluster(pid);
-	}
-	ok(rmdir(folder) == 0, "nothing is left behind");
-}
-
-/* -- Without it ------------------------------------------------------------- */
-
 /* Short keys of few characters: would two of them share a sibling, they did so here. */
 TEST(shared)
 {
@@ -394,8 +243,10 @@ TEST(shared)
 		key[length] = '\0';
 		keys_of(key, &n);
 		each(are_facts(n.sibling[METADATA], key), "%s: %s", key, n.sibling[METADATA]);
+		each(slot_of(n.sibling[METADATA]) == slot_of(key) && slot_of(n.sibling[HOLDS]) == slot_of(key),
+		    "%s: its facts and its holds have its slot", key);
 	}
-	each_ok("the KEY can be read from the name of its metadata, so no two KEYs share one");
+	each_ok("the KEY can be read from the name of its metadata, so no two KEYs share one; all have one slot");
 }
 
 /* What stands beside the facts is neither a lock nor facts; what only looks so may be a lock. */

@@ -145,9 +145,7 @@ lies_of() {
 }
 
 @test "any reply to connect does no harm" { each_lie connect; }
-
 @test "any reply to multi and getChildren2 does no harm" { each_lie multi getChildren2; }
-
 @test "any reply to exists and closeSession does no harm" { each_lie exists closeSession; }
 
 @test "any reply to createContainer, sync, getData and delete does no harm" {
