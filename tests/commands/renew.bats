@@ -21,8 +21,10 @@ load ../lib/redis
     take "$key" --ttl 20s
     works renew --ttl 60s "$key" "$token"
     lasts 55000 60000
+    DLOCK_TTL=90s works renew "$key" "$token"
+    lasts 85000 90000
     works renew --ttl 10s --node-timeout 2s "$key" "$token"
-    lasts 50000 60000
+    lasts 80000 90000
 }
 
 @test "the token of a lock that --min-hold keeps after its release exits 1, with the reason" {

@@ -229,11 +229,18 @@ entry_ms() {
     stops 0
 }
 
-@test "the only node restarts while many wait: all get the lock" {
+@test "the only node restarts while many wait, and tries fail: all get the lock" {
+    local other
     take "$key" --ttl 60s
     queue_waiters 3
-    restart_empty n1
+    take "$key-2" --ttl 60s
+    start acquire -v --wait 60s "$key-2"
+    other=$bg
+    redis_stop n1
+    wait_until "grep -q 'no such socket.*next try' bg.$bg_count.err"
+    redis_start n1
     all_three_served
+    finishes 0 "$other"
 }
 
 @test "--wait and signals end a wait in time when the queue node hangs" {

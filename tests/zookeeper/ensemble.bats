@@ -173,6 +173,10 @@ finds() { jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a fi
         within 4000 refuses 69 '' status --node-timeout 500ms "$key"
         within 4000 refuses 69 '' acquire --wait 1s --node-timeout 500ms "$key"
     done
+    silent=${DLOCK_NODES#zk://}
+    gives 1 status --prometheus --node-timeout 4s -N "zk://$silent,127.0.0.1:${zk_direct[0]}$chroot" "$key"
+    [[ $output == *"dlock_node_up{node=\"$silent"*'"} 0'*"dlock_node_up{node=\"127.0.0.1:${zk_direct[0]}"*'"} 1'* ]] ||
+        fail 'expected one that is up'
 }
 
 @test "digest: others may read but not break, a wrong password is 77" {

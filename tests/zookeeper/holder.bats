@@ -73,9 +73,10 @@ me="$(id -un)@$(uname -n)"
     alive "$other"
 }
 
-@test "run --replace: the old command has ended before the new one starts" {
-    start_holding "$key" --ttl 30s 'trap "sleep 1; touch ended; exit" TERM; while :; do sleep 0.1; done'
-    works run --replace "$key" -- test -e ended
+@test "run --replace: the old command has ended before the new one starts, and HELD does not count the wait" {
+    start_holding "$key" --ttl 30s 'trap "sleep 1; date +%s%3N >ended; exit" TERM; while :; do sleep 0.1; done'
+    works run --replace "$key" -- sh -c '"$DLOCK" status --json "$1" >state && date +%s%3N' sh "$key"
+    [ $((output - $(jq .held_ms state) + 50)) -ge "$(<ended)" ] || fail "held for longer: $(<state)"
     finishes 76
 }
 
