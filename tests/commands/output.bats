@@ -61,8 +61,8 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     exec 8<>full
     attempt dd if=/dev/zero of=full bs=4096 count=1000 oflag=nonblock
     exits 1
-    deaf() { dlock "$@" 2>full; }
-    yields 3 deaf run -v "$key" -- sh -c 'exit 3'
+    stuck() { dlock "$@" 2>full; }
+    yields 3 stuck run -v "$key" -- sh -c 'exit 3'
     exec 8>&-
 }
 
