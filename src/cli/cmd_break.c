@@ -211,7 +211,9 @@ ask_it(struct invocation *inv, struct backend *backend, const struct record *r, 
 	}
 	now->key = r->key;
 	if (status == ST_OK && backend->service->look(backend, &look, now, err) == ST_OK && now->status == ST_OK &&
-	    strcmp(record_holder(now)->token, r->holder[0].token) == 0 && now->holders == 1)
+	    now->holders == 1 &&
+	    (strcmp(record_holder(now)->token, r->holder[0].token) == 0 ||
+		(r->holder[0].state == LOCK_SHARED && record_holder(now)->state == LOCK_KEPT)))
 		status = check_asked(now, outcome, err);
 	record_free(now);
 	free(now);

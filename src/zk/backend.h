@@ -65,6 +65,7 @@ enum ownership zk_look_owner(struct zk_backend *, const char *key);
 struct zk_request {
 	const char *by;
 	bool to_waiter; /* only if that client replaces others, too, and waits */
+	bool again;	/* only if it was asked before; ZK_NO_NODE otherwise */
 };
 
 /* Note it in the data of the node, if that is dlock's.  ZK_NO_NODE: it is gone, or the lock is only kept. */

@@ -410,11 +410,13 @@ zk_ask_node(struct session *s, const char *path, const struct zk_request *r, con
 		if (body.bad)
 			return ZK_SYSTEM_ERROR;
 		if (!metadata_read(data.bytes, data.length, &m))
-			return ZK_OK;
+			return r->again ? ZK_NO_NODE : ZK_OK;
 		if (m.kept_by[0] != '\0')
 			return ZK_NO_NODE;
 		if (m.asked_by[0] != '\0' || (r->to_waiter && !m.replaces))
 			return ZK_OK;
+		if (r->again)
+			return ZK_NO_NODE;
 		(void)snprintf(m.asked_by, sizeof(m.asked_by), "%s", r->by);
 		metadata_write(&m, text);
 		write.argument = stat.version;
@@ -427,7 +429,7 @@ enum status
 zk_ask(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	const struct zk_request request = { .by = args->by };
+	struct zk_request request = { .by = args->by };
 	struct names queue = { .count = 0 };
 	char lock[PATH_LOCK_SIZE], path[PATH_SIZE];
 	enum zk_code code = zk_look_begin(z, &forever);
@@ -448,6 +450,11 @@ zk_ask(struct backend *backend, const struct break_args *args, enum ownership *o
 		code = zk_drop_keys(&z->look, lock, &queue, queue.count, &forever);
 	if (code == ZK_OK)
 		code = find_holder(&z->look, &queue, args, lock, &holder);
+	if (code == ZK_NO_NODE && args->holder->state == LOCK_SHARED && queue.count > 0) {
+		holder = 0; /* the first reader has ended; the others were asked with it */
+		request.again = true;
+		code = queue_is_reader(queue.at[0]) ? ZK_OK : ZK_NO_NODE;
+	}
 	if (code == ZK_OK) /* readers hold the lock together */
 		end = queue_is_reader(queue.at[holder]) ? queue_holders(&queue) : holder + 1;
 	for (i = holder; i < end && (code == ZK_OK || code == ZK_NO_NODE); i++) {

@@ -50,10 +50,30 @@ me="$(id -un)@$(uname -n)"
     start_holding "$key" --min-hold 30s 'sleep 60'
     tells 75 '.outcome == "kept"' break --ask --json --quiet "$key"
     finishes 76
-    dlock run --shared --min-hold 30s "$key-shared" -- true
-    start_holding "$key-shared" --shared 'sleep 60'
-    tells 75 '.outcome == "kept"' break --ask --json --quiet "$key-shared"
-    finishes 76
+    for kept in first second; do
+        k=$key-$kept
+        [ $kept = second ] || dlock run --shared --min-hold 30s "$k" -- true
+        start_holding "$k" --shared 'sleep 60'
+        [ $kept = first ] || dlock run --shared --min-hold 30s "$k" -- true
+        tells 75 '.outcome == "kept"' break --ask --json --quiet "$k"
+        finishes 76
+    done
+}
+
+@test "break --ask waits for all readers" {
+    start_holding "$key" --shared 'sleep 60'
+    first=$bg
+    traps="trap 'until [ -e stop ]; do sleep 0.2; done; exit 0' TERM"
+    start_holding "$key" --shared -k 60s 'while :; do sleep 0.1; done'
+    second=$bg
+    start break --ask --quiet "$key"
+    asker=$bg
+    finishes 76 "$first"
+    short_sleep 2 # it asks each second
+    alive "$asker" || fail 'the second reader still runs'
+    touch stop
+    finishes 76 "$second"
+    finishes 0 "$asker"
 }
 
 @test "break --ask: a lock that was entered again is asked for all its holds" {
