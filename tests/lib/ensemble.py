@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A private ensemble of three ZooKeeper servers on loopback, whose servers and network can be broken.
 
-    ensemble.py FOLDER [--sync TICKS] [--connections N] [--tls CERTIFICATES] [--read-only]
+    ensemble.py FOLDER [--sync TICKS] [--connections N] [--tls CERTIFICATES] [--read-only] [--one]
 
 Servers hear each other and their clients through proxies (zkproxy.py).  Commands come line by line through the pipe
 FOLDER/ask, and each is answered by a line in FOLDER/reply, "ok ..." or "error ...":
@@ -20,7 +20,8 @@ FOLDER/ask, and each is answered by a line in FOLDER/reply, "ok ..." or "error .
 
 FOLDER/direct has the three client ports, FOLDER/proxied those of the proxies before them, FOLDER/requests a line for
 each request through these.  With --tls, which names a folder of tls.bash, FOLDER/secure has the ports with TLS; server
-3 demands a certificate of clients.  All servers end with this process, and this process with the one that started it.
+3 demands a certificate of clients.  With --one, one server is all three.  All servers end with this process, and this
+process with the one that started it.
 
 Where ZooKeeper is not installed, or ZOOKEEPER_JAR names a file that is not there, zkfake.py takes its place.
 

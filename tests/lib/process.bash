@@ -101,7 +101,7 @@ alive() {
 # process_stat PID: $stat is the part of /proc/PID/stat after the name, the state first.
 process_stat() {
     local line
-    { read -rd '' line <"/proc/$1/stat" || [ -n "$line" ]; } 2>/dev/null || return
+    { read -rd '' line <"/proc/$1/stat" || [ -n "$line" ]; } 2>/dev/null || return 1
     read -ra stat <<<"${line##*) }"
 }
 

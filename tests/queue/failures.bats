@@ -236,6 +236,7 @@ entry_ms() {
     take "$key-2" --ttl 60s
     start acquire -v --wait 60s "$key-2"
     other=$bg
+    wait_until "grep -q 'in the queue' bg.$bg_count.err"
     redis_stop n1
     wait_until "grep -q 'no such socket.*next try' bg.$bg_count.err"
     redis_start n1

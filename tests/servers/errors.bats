@@ -122,11 +122,11 @@ each_is_refused() {
 
 @test "a connection that goes silent: the renewal is sent on another one" {
     proxy_start lossy behind
-    DLOCK_NODES=$(proxy_node lossy) DLOCK_NODE_TIMEOUT=500ms start_holding "$key" --ttl 9s 'sleep 60'
+    DLOCK_NODES=$(proxy_node lossy) DLOCK_NODE_TIMEOUT=1500ms start_holding "$key" --ttl 15s 'sleep 60'
     proxy_rules lossy drop
-    wait_until "grep -q 'a renewal failed' bg.1.err"
+    wait_until "grep -q 'a renewal failed' bg.1.err" 20
     proxy_rules lossy
-    wait_until "! alive $bg || grep -q 'renewed again' bg.1.err"
+    wait_until "! alive $bg || grep -q 'renewed again' bg.1.err" 20
     alive "$bg"
 }
 

@@ -6,7 +6,7 @@
 # shellcheck disable=SC2016
 load ../lib/zookeeper
 
-setup_file() { zk_start --one; }
+setup_file() { zk_start --sync 40; }
 
 # readers COUNT [ARG...]: so many take $key by acquire; their tokens are in $tokens.
 readers() {
