@@ -450,10 +450,11 @@ zk_ask(struct backend *backend, const struct break_args *args, enum ownership *o
 		code = zk_drop_keys(&z->look, lock, &queue, queue.count, &forever);
 	if (code == ZK_OK)
 		code = find_holder(&z->look, &queue, args, lock, &holder);
-	if (code == ZK_NO_NODE && args->holder->state == LOCK_SHARED && queue.count > 0) {
+	if (code == ZK_NO_NODE && args->holder->state == LOCK_SHARED && queue.count > 0 &&
+	    queue_is_reader(queue.at[0])) {
 		holder = 0; /* the first reader has ended; the others were asked with it */
 		request.again = true;
-		code = queue_is_reader(queue.at[0]) ? ZK_OK : ZK_NO_NODE;
+		code = ZK_OK;
 	}
 	if (code == ZK_OK) /* readers hold the lock together */
 		end = queue_is_reader(queue.at[holder]) ? queue_holders(&queue) : holder + 1;
