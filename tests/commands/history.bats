@@ -76,6 +76,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     take "$key" --ttl 3s
     wait_until "free '$key'"
     short_sleep 2
+    history_is '.outcome == "expired" and .end_ms - .start_ms < 5000'
     start_holding "$key" --history 0 --ttl 10s 'exec sleep 30'
     is_renewed "$key"
     terminate_command

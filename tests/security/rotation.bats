@@ -123,7 +123,7 @@ survives() {
 
 @test "a password command that fails: 78 with its last words, and a warning while a lock is held" {
     refuses 78 'the password command: it failed with exit status 3: last words$' \
-        status --password-command 'echo old-word; printf "first\nlast words\n\n" >&2; exit 3' "$key"
+        status --password-command 'echo old-word; printf "first\nthen\nlast words\n\n" >&2; exit 3' "$key"
     [[ $stderr != *first* && $stderr != *old-word* ]] || fail 'expected the last line only'
     refuses 78 'its first line is empty' status --password-command : "$key"
     refuses 78 'it was ended by signal 9' status --password-command 'kill -9 $$' "$key"

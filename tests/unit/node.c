@@ -631,7 +631,7 @@ TEST(refused)
 	each_ok("another one holds it if most of the nodes say so");
 }
 
-/* Why there is no majority: y a vote, d refused, l no resource, f failed, g started too recently, p silent. */
+/* Why there is no majority: y and n votes, d refused, l no resource, f failed, g started too recently, p silent. */
 TEST(no_quorum)
 {
 	static const struct {
@@ -642,6 +642,7 @@ TEST(no_quorum)
 		{ "ydd", "no quorum: 1 of 3 nodes answered, 2 are needed; ", ST_DENIED, false },
 		{ "yyddd", "2 of 5 nodes answered, 3 are needed; ", ST_DENIED, false },
 		{ "yyddf", "2 of 5", ST_NO_QUORUM, false },
+		{ "nff", "1 of 3 nodes answered, 2 are needed; ", ST_NO_QUORUM, false },
 		{ "yfl", "1 of 3", ST_SYSTEM, false },
 		{ "ffl", "0 of 3", ST_NO_QUORUM, false },
 		{ "yll", "1 of 3", ST_SYSTEM, false },
@@ -659,19 +660,24 @@ TEST(no_quorum)
 	for (size_t i = 0; i < COUNT(table); i++) {
 		struct node_error error[NODES_MAX] = { { .duplicate = 0 } };
 		struct ballot b = { .nodes = (int)strlen(table[i].nodes), .closed = !table[i].open };
+		int named = 0, silent = 0;
 
 		all.count = b.nodes;
 		for (int k = 0; k < all.count; k++) {
 			const char c = table[i].nodes[k];
 
 			all.node[k] = n;
-			b.vote[k] = c == 'y' ? VOTE_YES : c == 'p' ? VOTE_PENDING : VOTE_FAULT;
+			b.vote[k] = c == 'y' ? VOTE_YES : c == 'n' ? VOTE_NO : c == 'p' ? VOTE_PENDING : VOTE_FAULT;
 			error[k].guarded = c == 'g';
-			if (c != 'y' && c != 'p')
+			if (strchr("ynp", c) == NULL)
 				failure_set(&error[k].why, c == 'd' ? DENIED : c == 'l' ? LOCAL : FAILED, "%c", c);
+			silent += all.count > 1 && b.vote[k] != VOTE_YES && b.vote[k] != VOTE_NO;
 		}
 		each(nodes_no_quorum(&all, &b, error, &err) == table[i].status, "status of %s", table[i].nodes);
 		each(strstr(err.text, table[i].said) != NULL, "%s: %s", table[i].nodes, err.text);
+		for (const char *c = err.text; *c != '\0'; c++)
+			named += *c == ';';
+		each(named == silent, "%s: %d of them are named: %s", table[i].nodes, named, err.text);
 	}
 	node_close(n);
 	each_ok("why there is no majority");
