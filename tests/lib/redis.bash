@@ -97,7 +97,7 @@ leftovers() {
 
 # find_started: $started are the same, and perhaps some that have just ended.
 find_started() {
-    mapfile -t started < <(env -u TEST_MARK grep -lzsx "TEST_MARK=$TEST_MARK" /proc/[0-9]*/environ)
+    mapfile -t started < <(mark=$TEST_MARK && unset TEST_MARK && exec grep -lzsx "TEST_MARK=$mark" /proc/[0-9]*/environ)
     started=("${started[@]//[!0-9]/}")
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Shared by the tests of the scripts of src/lua: calls of them by redis-cli --eval, on the server a.
+# Shared by the tests of the scripts of src/lua: calls of them with EVAL, on the server a.
 
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
@@ -15,13 +15,19 @@ setup() {
     three=CCCCCCCCCCCCCCCCCCCCCC
 }
 
-# script NAME ARG...: run it on our key; the answer's values are in $lines.
+# script NAME KEY... , ARG...: run it on our key; the answer's values are in $lines.
 script() {
-    local name=$1
+    local lua=$top_srcdir/src/lua name text keys=()
+    text=$(<"$lua/$1.lua")
+    for name in acquire release; do
+        [[ $text != *"-- include $name.lua"* ]] || text=${text/"-- include $name.lua"/"$(<"$lua/$name.lua")"}
+    done
     shift
-    sed -e "/-- include acquire.lua/r $top_srcdir/src/lua/acquire.lua" \
-        -e "/-- include release.lua/r $top_srcdir/src/lua/release.lua" "$top_srcdir/src/lua/$name.lua" >script.lua
-    yields 0 rcli a --eval script.lua "$@"
+    for name; do
+        [ "$name" != , ] || break
+        keys+=("$name")
+    done
+    yields 0 rcli a eval "$text" "${#keys[@]}" "${keys[@]}" "${@:${#keys[@]}+2}"
     case $output in ERR* | *WRONGTYPE*) fail "an error" ;; esac
 }
 

@@ -179,6 +179,13 @@ redis_stop_all() {
     [ "$root" = "$BATS_FILE_TMPDIR" ] || rm -rf "$root"
 }
 
+# is_ready NAME: a server of ours says so.
+is_ready() {
+    local root
+    find_root
+    [[ $'\n'$(<"$root/$1/out") == *$'\nREADY'* ]]
+}
+
 # servers_start NAME ARG...: tests/lib/servers.py; its sockets are in server_dir NAME.
 servers_start() {
     local name=$1 dir root
@@ -186,8 +193,7 @@ servers_start() {
     dir=$root/$name
     shift
     spawn "$name" "$PYTHON" "$lib_dir/servers.py" "$dir" "$@"
-    if ! wait_until "grep -q '^READY' '$dir/out' || ! alive $!" ||
-        ! grep -q '^READY' "$dir/out"; then
+    if ! wait_until "is_ready '$name' || ! alive $!" || ! is_ready "$name"; then
         cat "$dir/out" >&2
         return 1
     fi

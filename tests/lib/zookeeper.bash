@@ -30,7 +30,7 @@ zk_start() {
     local dir
     dir=$(server_dir zk)
     spawn zk "$PYTHON" "$lib_dir/ensemble.py" "$dir" "$@"
-    if ! wait_until "grep -q '^READY' '$dir/out' || ! alive $!" 90 || ! grep -q '^READY' "$dir/out"; then
+    if ! wait_until "is_ready zk || ! alive $!" 90 || ! is_ready zk; then
         cat "$dir/out" "$dir"/*/log >&2
         return 1
     fi

@@ -24,7 +24,7 @@ tls_servers_start() {
     dir=$(server_dir "$name")
     shift
     spawn "$name" "$PYTHON" "$lib_dir/tlsservers.py" "$dir" "$(certs)/good.crt" "$(certs)/good.key" "$@"
-    wait_until "grep -q '^READY' '$dir/out'" || cat "$dir/out" >&2
+    wait_until "is_ready '$name'" || cat "$dir/out" >&2
 }
 
 # at SERVER MODE: its address.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# The scripts of src/lua, run by redis-cli --eval: the history, and undo.lua.
+# The scripts of src/lua, run with EVAL: the history, and undo.lua.
 
 load ../lib/scripts
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# The scripts of src/lua, run by redis-cli --eval: waiters, and the handoff token.
+# The scripts of src/lua, run with EVAL: waiters, and the handoff token.
 
 load ../lib/scripts
 

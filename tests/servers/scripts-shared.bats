@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# The scripts of src/lua, run by redis-cli --eval: shared locks.
+# The scripts of src/lua, run with EVAL: shared locks.
 
 # shellcheck disable=SC2154
 load ../lib/scripts

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# The scripts of src/lua as they are: run by redis-cli --eval, as their headers say.
+# The scripts of src/lua as they are: run with EVAL.
 
 load ../lib/scripts
 

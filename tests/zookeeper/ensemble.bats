@@ -364,7 +364,7 @@ round_trip() {
 @test "doctor: the servers of two ensembles in one URL: a warning" {
     dir=$(server_dir other)
     spawn other "$PYTHON" "$lib_dir/zkservers.py" "$dir"
-    wait_until "grep -q '^READY' '$dir/out'"
+    wait_until 'is_ready other'
     gives 1 doctor --json -N "zk://127.0.0.1:1,127.0.0.1:$(<"$dir/port"),127.0.0.1:${zk_direct[0]}$chroot"
     finds '.check == "ensemble" and .result == "warn" and (.finding | test("does not know a session"))'
 }

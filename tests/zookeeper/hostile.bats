@@ -12,7 +12,7 @@ setup_file() {
     local n
     for n in $LIARS; do spawn "liar$n" "$PYTHON" "$lib_dir/zkservers.py" "$(server_dir "liar$n")"; done
     "$PYTHON" "$lib_dir/zkservers.py" --lies >"$BATS_FILE_TMPDIR/lies"
-    for n in $LIARS; do wait_until "grep -q '^READY' '$(server_dir "liar$n")/out'"; done
+    for n in $LIARS; do wait_until "is_ready 'liar$n'"; done
 }
 setup() {
     test_begin
