@@ -172,7 +172,7 @@ show_seen(void *context)
 	struct display *const d = context;
 	size_t i;
 
-	for (i = 0; i < d->seen.keys.count; i++) {
+	for (i = 0; i < d->seen.keys.count && d->seen.record != NULL; i++) {
 		show_record(d, &d->seen.record[i]);
 		record_free(&d->seen.record[i]);
 	}
