@@ -128,7 +128,7 @@ look_at_own(struct acquire *a)
 	struct entry *const e = a->entry;
 	enum zk_code code;
 
-	e->known = false;
+	entry_forget(e);
 	code = entry_read(e, &a->exchange);
 	a->gives_way = code == ZK_OK && e->metadata.asked_by[0] != '\0';
 	return code;

@@ -130,6 +130,25 @@ entry_read(struct entry *e, const struct wait *wait)
 	return code == ZK_OK && !e->known ? take(e, xid, true, wait) : code;
 }
 
+void
+entry_forget(struct entry *e)
+{
+	e->known = false;
+}
+
+void
+entry_note_written(struct entry *e)
+{
+	e->version++;
+	e->known = true;
+}
+
+bool
+entry_was_written(const struct entry *e)
+{
+	return e->version > 0;
+}
+
 enum zk_code
 entry_write(struct entry *e, const struct wait *wait)
 {
@@ -137,8 +156,7 @@ entry_write(struct entry *e, const struct wait *wait)
 
 	(void)entry_put_write(e);
 	(void)session_put_watch(s, &s->ours, WIRE_EXISTS, e->path);
-	e->version++;
-	e->known = true;
+	entry_note_written(e);
 	return session_send(s, wait);
 }
 

@@ -42,13 +42,10 @@ struct entry {
 		int64_t waiting;	/* the number of waiters */
 		int64_t ahead;		/* those of them that are before it */
 	} place;
-	/*
-	 * The metadata and this version are those of the node, as far as we know.  A write replaces only what we know.
-	 */
-	bool known;
-	int32_t version;
 	/* Private. */
-	bool unsure; /* the last reply was lost: the nodes may have been made */
+	bool known;	 /* the metadata and the version are those of the node; a write replaces no other version */
+	int32_t version; /* 0: the data is as it was when the node was made */
+	bool unsure;	 /* the last reply was lost: the nodes may have been made */
 };
 
 /* The entry of a token for a KEY, or for a slot; if the token has no session, it has no number yet. */
@@ -79,6 +76,15 @@ int32_t entry_put_move(struct entry *, struct entry *from);
 
 /* Read it if it is not known; attach to the session if there is no connection. */
 enum zk_code entry_read(struct entry *, const struct wait *);
+
+/* The next entry_read() asks the server. */
+void entry_forget(struct entry *);
+
+/* The node was written: the metadata is its data. */
+void entry_note_written(struct entry *);
+
+/* Has the data of the node been written since it was made, as far as we know? */
+bool entry_was_written(const struct entry *);
 
 /* Put the request to write e->metadata; returns its xid.  The data is not known any more. */
 int32_t entry_put_write(struct entry *);

@@ -73,15 +73,16 @@ zk_alerted(struct backend *backend)
 	struct entry read = z->entry; /* what a renewal writes stays what it knows */
 	struct wait round;
 	enum zk_code code = session_poll(s);
+	const bool changed = code == ZK_OK && s->ours.event == WIRE_EVENT_CHANGED;
 
-	read.known = false;
-	if (code == ZK_OK && s->ours.event == WIRE_EVENT_CHANGED) {
+	if (changed) {
+		entry_forget(&read);
 		round = session_limit(s, &forever);
 		(void)session_put_watch(s, &s->ours, WIRE_EXISTS, z->entry.path);
 		code = entry_read(&read, &round);
 	}
 	if (code == ZK_OK)
-		return s->ours.event != 0 || (read.known && !z->asked && read.metadata.asked_by[0] != '\0');
+		return s->ours.event != 0 || (changed && !z->asked && read.metadata.asked_by[0] != '\0');
 	session_disconnect(s);
 	return metadata_holds(&z->entry.metadata) == 1;
 }
@@ -172,7 +173,7 @@ delete_nodes(struct release *r, const struct wait *wait)
 
 	if (code == ZK_NO_AUTH)
 		return end_session(r, wait);
-	e->known = false;
+	entry_forget(e);
 	if (code == ZK_NO_NODE) {
 		/*
 		 * One of our nodes is not there.  If our lock node is, then the nodes that others look for have been
@@ -200,7 +201,7 @@ release_once(struct release *r, const struct wait *wait)
 	enum zk_code code;
 
 	if (r->keep_ms > 0)
-		r->entry->known = false; /* what shortens the session must not rest on old data */
+		entry_forget(r->entry); /* a shorter session must not rest on old data */
 	code = entry_read(r->entry, wait);
 	if (code != ZK_OK)
 		return code;
@@ -229,7 +230,7 @@ try_release(void *context, const struct wait *wait)
 	for (tries = 0; code == ZK_BAD_VERSION && tries < TRIES_MAX; tries++)
 		code = release_once(r, wait);
 	if (session_is_lost(code))
-		r->entry->known = false;
+		entry_forget(r->entry);
 	return r->unsure && (code == ZK_NO_NODE || code == ZK_EXPIRED) ? ZK_OK : code;
 }
 
@@ -369,7 +370,7 @@ zk_break(struct backend *backend, const struct break_args *args, enum ownership 
 		data = wire_get_text(&body);
 		stat = wire_get_stat(&body);
 		(void)snprintf(broken.owner, sizeof(broken.owner), "%s", args->by);
-		(void)snprintf(broken.broken, sizeof(broken.broken), "%.*s", TOKEN_LENGTH, args->holder->token);
+		(void)snprintf(broken.broken, sizeof(broken.broken), "%.*s", ZK_UUID_LENGTH, args->holder->token);
 		if (!body.bad && (data.length == 0 || metadata_read(data.bytes, data.length, &m)))
 			metadata_write(&broken, record);
 	}

@@ -77,6 +77,7 @@ bool metadata_remove_hold(struct metadata *, const char *hold);
  */
 enum {
 	ZK_UUID_SIZE = 16,
+	ZK_UUID_LENGTH = 22, /* the characters at the start of a token that have the UUID */
 	ZK_TOKEN_LENGTH = 64,
 	ZK_UUID_TEXT_SIZE = 37
 };

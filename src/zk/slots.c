@@ -186,15 +186,14 @@ slots_take(void *choice, const struct wait *wait)
 	enum zk_code code = session_is_connected(e->session) ? ZK_OK : entry_find(e, wait);
 
 	/* Nobody else knows the node: if it was written, then by a try whose reply was lost. */
-	if (code == ZK_OK && e->version == 0)
+	if (code == ZK_OK && !entry_was_written(e))
 		code = choose(c, wait);
-	if (code == ZK_BAD_VERSION || (code == ZK_OK && e->version > 0)) {
-		e->known = false;
+	if (code == ZK_BAD_VERSION || (code == ZK_OK && entry_was_written(e))) {
+		entry_forget(e);
 		code = entry_read(e, wait);
 	} else if (code == ZK_OK) {
 		session_prove(e->session);
-		e->version++;
-		e->known = true;
+		entry_note_written(e);
 		/* Our own write was what the last watch told. */
 		(void)session_put_watch(e->session, &e->session->ours, WIRE_EXISTS, e->path);
 		code = session_send(e->session, wait);
