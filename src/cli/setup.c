@@ -115,17 +115,14 @@ check_config(const struct invocation *inv, const struct service_config *config, 
 	int i;
 
 	for (i = 0; i < config->nodes && config->nodes > 1; i++) {
-		if (!service_of(config->url[i])->several)
+		if (service_of(config->url[i])->why_single != NULL)
 			other = service_of(config->url[i]);
 	}
-	if (config->nodes > 1 && !other->several)
-		return err_set(err, ST_USAGE,
-		    "a %s ensemble is a quorum already, and cannot be combined with other nodes; name its servers in one "
-		    "URL",
-		    other->name);
-	if (!inv->service->replicas && (o->replicas > 0 || o->replicas_timeout_given))
-		return err_set(err, ST_USAGE, "--replicas is not for %s: a majority of its servers has every lock",
-		    inv->service->name);
+	if (config->nodes > 1 && other->why_single != NULL)
+		return err_set(err, ST_USAGE, "%s", other->why_single);
+	if (inv->service->why_no_replicas != NULL && (o->replicas > 0 || o->replicas_timeout_given))
+		return err_set(err, ST_USAGE, "--replicas is not for %s: %s", inv->service->name,
+		    inv->service->why_no_replicas);
 	if (o->replicas == 0 || !o->replicas_timeout_given || config->replicas_timeout_ms < config->node_timeout_ms)
 		return ST_OK;
 	duration_show(config->replicas_timeout_ms, given, sizeof(given));
@@ -381,7 +378,7 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 void
 setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 {
-	const pid_t kept = inv->options.keep_pid;
+	const pid_t process = inv->options.keep_pid;
 	const char *user = getenv("LOGNAME"), *kind = "";
 	const struct passwd *entry = NULL;
 	pid_t pid = getpid();
@@ -391,8 +388,8 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 	if (gethostname(host, sizeof(host)) != 0)
 		(void)snprintf(host, sizeof(host), "?");
 	host[sizeof(host) - 1] = '\0';
-	if (kept != 0) {
-		pid = kept;
+	if (process != 0) {
+		pid = process;
 		kind = OWNER_OF_KEEPER;
 	} else if (inv->command->bit == CMD_ACQUIRE) {
 		pid = process_caller();
@@ -513,7 +510,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 	if (read_token(inv, o->token, given.token, err) != ST_OK)
 		return ST_USAGE;
 	for (i = 0; i < args->holds && given.fence == 0; i++) {
-		if (strncmp(args->hold[i].token, given.token, TOKEN_LENGTH) == 0)
+		if (strncmp(args->hold[i].token, given.token, strcspn(given.token, ".")) == 0)
 			given.fence = args->hold[i].fence;
 	}
 	args->hold[0] = given;

@@ -193,10 +193,10 @@ struct service {
 	/* Is it a token, or a hold, of a shared lock?  NULL: it has no shared locks. */
 	bool (*token_shared)(const char *token);
 
-	bool several;	/* it takes several nodes */
-	bool fixed_ttl; /* a renewal cannot change the length of the lease */
-	bool replicas;	/* it knows --replicas */
-	bool guards;	/* it knows --restart-guard */
+	const char *why_single;	     /* the reason why it cannot be one of several nodes; NULL: it can */
+	const char *why_no_replicas; /* the reason why --replicas is not for it; NULL: it is */
+	bool fixed_ttl;		     /* a renewal cannot change the length of the lease */
+	bool guards;		     /* it knows --restart-guard */
 	bool keeps_history;
 
 	/*

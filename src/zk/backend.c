@@ -185,6 +185,9 @@ const struct service zk_service = {
 	.token_valid = is_token,
 	.token_length = ZK_TOKEN_LENGTH,
 	.token_shared = is_shared,
+	.why_single = "a ZooKeeper ensemble is a quorum already, and cannot be combined with other nodes; name its "
+		      "servers in one URL",
+	.why_no_replicas = "a majority of its servers has every lock",
 	.fixed_ttl = true,
 	.slot_key = zk_slot_key,
 	.open = zk_open,
