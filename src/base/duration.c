@@ -11,7 +11,7 @@ static const struct unit {
 	const char *name;
 	int64_t ms;
 } units[] = {
-	{ "d", 86400000 },
+	{ "d", DAY_MS },
 	{ "h", 3600000 },
 	{ "m", 60000 },
 	{ "s", 1000 },

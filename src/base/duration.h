@@ -6,7 +6,9 @@
 #include <stdint.h>
 
 #define DURATION_FOREVER INT64_MAX
-#define DURATION_MOST_MS (INT64_C(36525) * 86400000) /* a hundred years */
+#define DAY_MS INT64_C(86400000)
+#define DURATION_MOST_MS (36525 * DAY_MS) /* a hundred years */
+#define LATEST_MS (INT64_C(1) << 53) /* no time of day, and no length of time, is greater, whatever a server sends */
 
 /*
  * Durations as users write them: "250ms", "30s", "5m", "2h", "1d", "1m30s", and a number of seconds with decimals, as

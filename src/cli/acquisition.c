@@ -21,7 +21,6 @@
 #define NODE_PAUSE_LEAST_US 100000
 #define NODE_PAUSE_MOST_US 1000000
 
-#define DAY_MS 86400000
 #define REDRAW_US 1000000 /* of the status line */
 #define MINUTE_US 60000000
 

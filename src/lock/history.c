@@ -10,7 +10,6 @@
 #include "base/duration.h"
 #include "base/text.h"
 
-#define LATEST_MS (INT64_C(1) << 53)
 #define SAME_EVENT_MS 1000
 
 enum {

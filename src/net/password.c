@@ -17,17 +17,17 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-#define FRESH_US 100000	  /* a file is not read again for logins that follow each other within this time */
-#define PAUSE_US 1000000  /* between the end of a command and its next start */
-#define LIMIT_US 10000000 /* of a command */
-#define SPARE_US 2000000  /* for the helper to end it */
-#define SLICE_MS 5	  /* how often the helper looks whether the command has ended */
-#define READS_LEFT 16	  /* after its end; what it leaves behind may write without end */
-#define DESCRIPTORS 65536 /* at most are closed one by one */
-#define REPORT_FD 3	  /* of the helper */
-#define TIMED_OUT INT_MIN /* in place of a status of waitpid(2) */
+#define FRESH_US 100000	       /* a file is not read again for logins that follow each other within this time */
+#define START_PAUSE_US 1000000 /* between the end of a command and its next start */
+#define LIMIT_US 10000000      /* of a command */
+#define SPARE_US 2000000       /* for the helper to end it */
+#define SLICE_MS 5	       /* the helper looks so often for the end of the command */
+#define READS_LEFT 16	       /* after its end; a process that it leaves behind may write without end */
+#define DESCRIPTORS 65536      /* at most are closed one by one */
+#define REPORT_FD 3	       /* of the helper */
+#define TIMED_OUT INT_MIN      /* in place of a status of waitpid(2) */
 
-/* What the helper reports, in one write to a pipe. */
+/* The report of the helper, in one write to a pipe. */
 struct answer {
 	int status;
 	size_t out_length, err_length;
@@ -374,7 +374,7 @@ password_refused(struct password *p, unsigned int version)
 		return true;
 	if (p->file != NULL)
 		read_file(p);
-	else if (p->command != NULL && clock_now_us() - p->read_us >= PAUSE_US) {
+	else if (p->command != NULL && clock_now_us() - p->read_us >= START_PAUSE_US) {
 		why = start(p);
 		if (why != NULL)
 			finish(p, NULL, why);

@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "lock/history.h"
 #include "redis/operations.h"
 
 #define SHORT_US 2000		     /* for nodes that were unresponsive before */
 #define MONTH_MS INT64_C(2592000000) /* the history expires so long after the last lease, see history.lua */
-#define LATEST_MS (INT64_C(1) << 53) /* no time of day, and no length of time, is greater */
 #define ENTRIES_OF_LAST 4 /* of attempts that failed, the lock that is held, and the one that ended before it */
 
 /* What is asked about one lock, with SCRIPT_LAST about several: one script on all nodes. */

@@ -292,7 +292,7 @@ nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step 
 		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
 	if (step == ATTEMPT_SPLIT) {
 		text = text_in(err->text, sizeof(err->text));
-		text_addf(&text, "contended: none of several contenders has a majority of the %d nodes", f->count);
+		text_addf(&text, "contended: no one of several contenders has a majority of the %d nodes", f->count);
 		for (i = 0; i < f->count; i++) {
 			if (error[i].guarded) /* it has started too recently */
 				text_addf(&text, "; %s: %s", node_name(f->node[i]), error[i].why.reason.text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/text.h"
 #include "lock/lease.h"
 
@@ -186,8 +187,6 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 	}
 	return end;
 }
-
-#define DAY_MS INT64_C(86400000)
 
 /* -- Entering again --------------------------------------------------------- */
 

@@ -20,9 +20,9 @@
 #define LEFT_MS 50    /* for what a command leaves behind to end, or to become the program that it is to be */
 
 /* Whether a group has ended: */
-#define LOOKS 2	       /* this many looks in a row must find only zombies, */
-#define PAUSE_US 50000 /* with at least this pause between them, */
-#define SHARE 20       /* and at least this many times the duration of a look */
+#define LOOKS 2		    /* this many looks in a row must find only zombies, */
+#define LOOK_PAUSE_US 50000 /* with at least this pause between them, */
+#define SHARE 20	    /* and at least this many times the duration of a look */
 
 enum state {
 	STATE_RUNS, /* or unknown */
@@ -257,7 +257,7 @@ child_gone(struct child *c)
 	c->running = find_running(c->group, false, &zombies);
 	c->only_zombies = c->running == 0 && zombies && proc_shows_all() ? c->only_zombies + 1 : 0;
 	took_us = clock_now_us() - now;
-	c->look_at_us = clock_add(now, took_us * SHARE > PAUSE_US ? took_us * SHARE : PAUSE_US);
+	c->look_at_us = clock_add(now, took_us * SHARE > LOOK_PAUSE_US ? took_us * SHARE : LOOK_PAUSE_US);
 	return c->only_zombies >= LOOKS;
 }
 

@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "lock/history.h"
 #include "zk/backend.h"
 #include "zk/slots.h"
 
 #define LOOK_MS 30000 /* the length of a session that only looks; longer than it mostly is between two looks */
-#define LATEST_MS (INT64_C(1) << 53) /* no time of day is greater, though a server may send any */
 
 enum {
 	FLIGHT_MAX = 100,      /* requests that are sent at once */

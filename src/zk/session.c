@@ -14,8 +14,8 @@
 #include "lock/lease.h"
 #include "net/password.h"
 
-#define PAUSE_US 20000 /* at most, before the second try; twice as long before each further one */
-#define PAUSE_MOST_US 1000000
+#define RETRY_US 20000 /* at most, before the second try; twice as long before each further one */
+#define RETRY_MOST_US 1000000
 #define PINGS 6		 /* while we wait, in the length of the session */
 #define PLACE_TRIES 30	 /* a server still counts a connection for a moment after its end */
 #define POLL_PACKETS 100 /* at most are taken at once; the next call takes the rest */
@@ -565,7 +565,7 @@ session_prove(struct session *s)
 bool
 session_pause(struct session *s, unsigned int *tries, const struct wait *limit, enum zk_code *code)
 {
-	const int64_t most_us = clock_sooner((int64_t)PAUSE_US << (*tries < 6 ? (*tries)++ : 6), PAUSE_MOST_US);
+	const int64_t most_us = clock_sooner((int64_t)RETRY_US << (*tries < 6 ? (*tries)++ : 6), RETRY_MOST_US);
 	const int64_t end = clock_now_us() + most_us / 2 + random_u32() % (most_us / 2);
 	enum loop_event event = LOOP_ACTIVE;
 
