@@ -55,7 +55,7 @@ occupy_standard_descriptors(void)
 	}
 }
 
-static const struct invocation *step_of; /* whose KEY is named in each step */
+static const struct invocation *step_of; /* its KEY is named in each step */
 
 /* The same for --verbose, with the time. */
 static void

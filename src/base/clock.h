@@ -14,7 +14,7 @@
  */
 #define CLOCK_NEVER INT64_MAX
 
-/* How long something may take. */
+/* The longest time that something may take. */
 struct wait {
 	int64_t until_us; /* CLOCK_NEVER: no limit but those of what is done */
 	int interrupt_fd; /* it ends early when this becomes readable; -1: none */

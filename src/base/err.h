@@ -82,8 +82,8 @@ void failure_set(struct failure *, enum failure_kind, const char *format, ...) _
  * NULL: these messages are dropped, which costs nothing.
  */
 struct log {
-	void (*warn)(const char *line);	 /* what the user must know, --quiet or not */
-	void (*debug)(const char *line); /* what --verbose shows */
+	void (*warn)(const char *line);	 /* the lines that the user must see, --quiet or not */
+	void (*debug)(const char *line); /* the lines that --verbose shows */
 };
 
 void log_line(void (*write)(const char *line), const char *format, ...) __attribute__((format(printf, 2, 3)));

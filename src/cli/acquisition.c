@@ -67,7 +67,7 @@ static const struct layout_column parts[PARTS] = {
 	[PAST] = { "past", LAYOUT_WHOLE, 2 },
 };
 
-/* What to expect of this holder: how long earlier runs took; "" if that is not known. */
+/* The duration of earlier runs, as a hint for this holder; "" if it is not known. */
 static const char *
 recall(struct line *line, const struct holder *holder)
 {
@@ -89,7 +89,7 @@ recall(struct line *line, const struct holder *holder)
 	return line->past;
 }
 
-/* What the line says before the holder, in few words: 80 columns must have room for the holder. */
+/* Add the words before the holder, only a few: 80 columns must have room for the holder. */
 static void
 add_lead(const struct line *line, const struct holder *holder, struct text *text)
 {

@@ -10,7 +10,7 @@
  * Acquiring the lock of KEY, as run and acquire do.
  */
 struct acquisition {
-	struct holder holder;  /* who holds the lock, if it was refused; token "": unknown */
+	struct holder holder;  /* the holder of the lock, if it was refused; token "": unknown */
 	int64_t waited_us;     /* for the lock, with the nodes */
 	char key[KEY_MAX + 1]; /* the full key */
 	char slot_key[KEY_MAX + 1];

@@ -89,7 +89,7 @@ ask(const char *key, const struct record *r, struct err *err)
 	}
 	dprintf(terminal, "Break it? [y/N] ");
 	while (read(terminal, &c, 1) == 1 && c != '\n') {
-		if (length + 1 < sizeof(answer)) /* what is cut off here is still no "yes" */
+		if (length + 1 < sizeof(answer)) /* a text that is cut off here is still no "yes" */
 			answer[length++] = c;
 	}
 	(void)close(terminal);

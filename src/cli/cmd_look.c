@@ -102,7 +102,7 @@ show_rows(struct display *d, const char *key, const struct record *r)
 	return ST_NO;
 }
 
-/* How long ago the last success was. */
+/* The age of the last success. */
 static enum status
 show_age(struct display *d, const char *key, const struct record *r)
 {

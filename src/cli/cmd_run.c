@@ -72,7 +72,7 @@ cut(const char *line, struct line *w)
 }
 
 /*
- * The words behind a wrapper and its options; NULL: it is none, or what it runs is not a word of its own.  An option
+ * The words behind a wrapper and its options; NULL: it is no wrapper, or its command is no word of its own.  An option
  * takes the next word if it is among the letters with an argument, and is the last one of its word.
  */
 static char *const *
@@ -110,7 +110,7 @@ behind_wrapper(char *const *word)
 	return *word != NULL && wrappers[i][3][0] != '\0' ? word + 1 : word;
 }
 
-/* The words behind `dlock run KEY`; NULL: it is none. */
+/* The words behind `dlock run KEY`; NULL: it is another command. */
 static char *const *
 behind_dlock(char *const *word, struct line *line)
 {
@@ -245,8 +245,8 @@ check_report(const char *path, struct err *err)
 }
 
 /*
- * Write it to a file, or for "-" to standard output, completely or not at all.  In a directory such as /tmp, nothing is
- * written through a link or a pipe that another user may have made.
+ * Write it to a file, or for "-" to standard output, completely or not at all.  In a folder such as /tmp, it is the kernel
+ * that refuses links and pipes of other users: see fs.protected_symlinks and fs.protected_fifos in proc(5).
  */
 static enum status
 write_report(const char *path, const struct run *r, enum status status, struct err *err)

@@ -30,7 +30,7 @@
 #define RELEASER_MS 200		/* for one who releases to connect, and to send the token */
 #define DESCRIPTORS_MAX 1048576 /* more than any usual limit */
 
-/* -- What acquire prints ---------------------------------------------------- */
+/* -- The output of acquire -------------------------------------------------- */
 
 /* With --json. */
 static void

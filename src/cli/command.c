@@ -224,7 +224,7 @@ enum {
 
 struct completion {
 	struct words words;
-	const struct option_spec *wanted; /* whose value the current word is; NULL: none */
+	const struct option_spec *wanted; /* the current word is its value; NULL: none */
 	char *where[WHERE_MAX + 1];
 	int options;
 };
@@ -316,7 +316,7 @@ offer_commands(void)
 		printf("%s\t%s\n", commands[i].name, commands[i].summary);
 }
 
-/* Offer the keys of locks that are held, for history of all that have one: what dlock status prints within a second. */
+/* Offer the keys of locks that are held, for history of all that have one: dlock status prints them within a second. */
 static void
 offer_keys(struct completion *c)
 {

@@ -64,7 +64,7 @@ void cmd_run_label(char *const *argv, bool shell, char label[LABEL_MAX + 1]);
 
 enum status cmd_acquire(struct invocation *, struct err *);
 
-/* If acquire --export fails with an exit status: what makes its eval fail, too. */
+/* If acquire --export fails with an exit status: make its eval fail, too. */
 void cmd_acquire_failed(const struct invocation *, int code);
 
 enum status cmd_token(struct invocation *, struct err *); /* renew and release */
@@ -78,9 +78,9 @@ enum status cmd_config(struct invocation *, struct err *);
 enum status cmd_help(struct invocation *, struct err *);
 
 /*
- * What a shell offers at the cursor, for the scripts in completions: `dlock --complete N WORD...` with all words of the
- * line behind dlock, of which the Nth, from 0 on, ends at the cursor.  The first line that is printed says what
- * follows:
+ * The words that a shell offers at the cursor, for the scripts in completions: `dlock --complete N WORD...` with all
+ * words of the line behind dlock, of which the Nth, from 0 on, ends at the cursor.  The first line that is printed says
+ * what follows:
  *
  *	options, commands	lines of a word, a tab, and what it means
  *	values, keys		lines of a word

@@ -124,7 +124,7 @@ struct meaning {
 	const char *word, *meant;
 };
 
-/* What is meant by a word of other tools; NULL: none is.  The last one has no word. */
+/* The meaning of a word of other tools; NULL: it is unknown.  The last one has no word. */
 static const char *
 look_up(const struct meaning *m, const char *word)
 {
@@ -148,7 +148,7 @@ command_unknown(const char *name, struct err *err)
 	    meant != NULL ? "? " : "");
 }
 
-/* A word that is none. */
+/* Refuse a word that is not valid. */
 static enum status
 refuse_word(enum word kind, const struct words *w, struct err *err)
 {

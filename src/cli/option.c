@@ -267,7 +267,7 @@ options_origin(const struct options *o, const char *name)
 	return o->source[option_find(name, strlen(name)) - option_specs].origin;
 }
 
-/* What sets a flag, and what resets it. */
+/* The value that sets a flag, and the one that resets it. */
 static const struct {
 	const char *yes, *no;
 } choices

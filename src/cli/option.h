@@ -118,7 +118,7 @@ struct options {
 	bool help, help_all, version;
 
 	bool secret;			   /* a node of a file has a password; cleared by the caller */
-	struct source reading;		   /* what option_set() sets now: its origin; set by the caller */
+	struct source reading;		   /* the origin of what option_set() sets now; set by the caller */
 	struct source source[OPTIONS_MAX]; /* of each option of the table */
 };
 

@@ -105,7 +105,7 @@ setup_protect(const struct options *o)
 		(void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-/* What the service cannot do.  The confirmation of the replicas must arrive within the round. */
+/* Refuse a configuration that the service cannot do.  The confirmation of the replicas must arrive within the round. */
 static enum status
 check_config(const struct invocation *inv, const struct service_config *config, struct err *err)
 {
@@ -452,7 +452,7 @@ use_slots(const struct invocation *inv, const char *full_key, struct acquire_arg
 	return setup_slot_key(inv, full_key, args->slots, name, err);
 }
 
-/* Share the lock with other readers.  What else is asked for must go together with that. */
+/* Share the lock with other readers.  All other options must go together with that. */
 static enum status
 share(const struct invocation *inv, struct acquire_args *args, struct err *err)
 {
@@ -575,7 +575,7 @@ check_alone(const struct invocation *inv, struct backend *backend, const struct 
 		if (status != ST_OK)
 			continue;
 		(void)err_set(err, ST_USAGE, "this process holds it shared; it cannot become exclusive");
-		if (inv->command->bit != CMD_RUN) /* whose messages name KEY anyway */
+		if (inv->command->bit != CMD_RUN) /* its messages name KEY anyway */
 			setup_blame_key(inv, ST_HELD, err);
 		return ST_USAGE;
 	}

@@ -94,7 +94,7 @@ enum {
  */
 int setup_holds(const char *operand, const char *key, struct hold[HOLDS_MAX]);
 
-/* How many variables describe this lock. */
+/* The number of variables that describe this lock. */
 size_t setup_variables(const struct lease *);
 
 /*

@@ -232,7 +232,7 @@ end(struct view *v, struct err *err)
 	return status;
 }
 
-/* -- How they ended --------------------------------------------------------- */
+/* -- Outcomes --------------------------------------------------------------- */
 
 /* In a table the outcome is "exit 3", "SIGKILL", "lost", "broken by root@host:17", "asked to end by ..." */
 static void
@@ -270,7 +270,7 @@ put_former(const struct out *o, const struct former *f)
 	put_outcome(o, OUTCOME, f);
 }
 
-/* How a lock ended last, and when it last succeeded. */
+/* The last outcome of a lock, and the time of its last success. */
 static void
 put_last(const struct out *o, const struct record *r)
 {
@@ -300,7 +300,7 @@ is_dlock(const struct holder *h)
 	return h->state != LOCK_FREE && h->state != LOCK_OTHER_CLIENT;
 }
 
-/* How many hold the lock, as far as known. */
+/* The number of holders of the lock, as far as known. */
 static int64_t
 holders(const struct holder *h)
 {
@@ -353,7 +353,7 @@ split_owner(char *owner, const char **host, const char **pid)
 	}
 }
 
-/* What only the table has of a lock, or words it in its own way. */
+/* The fields of a lock that only the table has, or words in its own way. */
 static void
 put_more(const struct out *o, const struct record *r, const struct holder *h)
 {

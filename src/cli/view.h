@@ -27,7 +27,7 @@ struct view {
 	struct layout layout;
 
 	/* Private. */
-	int shown[LAYOUT_COLUMNS_MAX]; /* what is in each column of the layout */
+	int shown[LAYOUT_COLUMNS_MAX]; /* the field in each column of the layout */
 	bool locks;		       /* it is a table of locks, */
 	bool all;		       /* and of how they ended last */
 	bool chosen;		       /* by the user */
@@ -74,7 +74,7 @@ void view_metrics(struct view *, const struct probed *, int nodes);
 /* An owner, mostly the member "owner": an object, or null for "". */
 void view_json_owner(struct json *, const char *name, const char *owner);
 
-/* The member "child": how a command ended, or null. */
+/* The member "child": the end of a command, or null. */
 void view_json_child(struct json *, const struct command_end *);
 
 /* The members "owner", "client", "label" and "held_ms". */

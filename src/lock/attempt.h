@@ -40,7 +40,7 @@ struct attempt_answer {
 	int64_t before;	      /* and the number of waiters before us */
 	int64_t crowd;	      /* VOTE_NO: so many wait that we may not, see --max-waiters; 0: we may */
 	int64_t number;	      /* VOTE_NO: ours among those who replace the holder, see acquire.lua; 0: none */
-	int64_t writers; /* VOTE_NO, if we are a reader: how many writers are before us; -1: the lock is not shared */
+	int64_t writers; /* VOTE_NO, if we are a reader: the number of writers before us; -1: the lock is not shared */
 };
 
 enum attempt_step {
@@ -69,7 +69,7 @@ struct attempt {
 	bool raising;
 	bool too_far;		  /* a node refused to record this fence */
 	bool excluded[NODES_MAX]; /* the node returned a fence that no majority can record */
-	struct ballot raises;	  /* who has recorded the fence; pending: who has granted the lock with a smaller one */
+	struct ballot raises;	  /* nodes that recorded the fence; pending: they granted the lock with a smaller one */
 	int64_t kept_us[NODES_MAX];	   /* for how long that lock is kept after its command; 0: it is not */
 	char token[NODES_MAX][TOKEN_SIZE]; /* VOTE_NO: of the holder that the node reported */
 	struct holder early_holder;	   /* the one that early nodes report */
@@ -93,7 +93,7 @@ void attempt_raised(struct attempt *, int node, enum vote, bool too_far);
  */
 void attempt_lost(struct attempt *, int node);
 
-/* What to do next.  Call it again after each reply, and at again_us or deadline_us at the latest. */
+/* The next step.  Call it again after each reply, and at again_us or deadline_us at the latest. */
 enum attempt_step attempt_next(struct attempt *, int64_t now_us);
 
 /* The request has been repeated to all early nodes. */

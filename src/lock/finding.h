@@ -9,18 +9,18 @@
 #include "lock/quorum.h"
 
 /*
- * What doctor finds: whether the nodes are suitable for locks.  Each service collects facts about its servers, and
- * judges them; here is what is the same for all services.
+ * The findings of doctor: they say if the nodes are suitable for locks.  Each service collects facts about its servers,
+ * and judges them; this file has the parts that are the same for all services.
  */
 
-/* What any server shows of itself. */
+/* The facts that any server shows of itself. */
 struct probed {
 	const char *name;     /* owned by the backend */
 	bool up;	      /* it replies and accepts our requests */
 	bool denied;	      /* it refuses our requests: login, ACL */
 	struct reason reason; /* why it is not up */
 	int64_t rtt_us;	      /* round-trip time of a request: of several, the shortest */
-	const char *local;    /* how it is connected if only this host can reach it so; NULL: others can */
+	const char *local;    /* the kind of connection if only this host can reach it so; NULL: others can */
 
 	/* The result of the test lock, if one was tried. */
 	enum status trial;
@@ -55,7 +55,7 @@ struct findings {
 	int64_t ttl_ms;
 	int64_t node_timeout_ms;
 	int64_t restart_guard_ms;
-	int replicas;	 /* how many must confirm a lock, see --replicas */
+	int replicas;	 /* number of replicas that must confirm a lock, see --replicas */
 	bool configured; /* the nodes were named, and are not the default */
 	bool insecure;	 /* certificates are not verified */
 
@@ -67,7 +67,7 @@ struct findings {
 	int nodes;
 	const struct remedy { /* NULL ends them */
 		const char *word, *advice;
-	} * remedies;	   /* what to do about a node that refuses, by a word of its refusal */
+	} * remedies;	   /* the advice about a node that refuses, by a word of its refusal */
 	const char *node;  /* of the next finding; NULL: all together */
 	const char *check; /* likewise */
 	size_t count;

@@ -8,7 +8,7 @@
  * text, whose format is in dlock-protocol(7).
  */
 
-/* What a node says about the lock beside the entries. */
+/* The facts that a node reports about the lock, beside the entries. */
 struct history_source {
 	int64_t now_ms;
 	const char *holder;	/* the token that holds the lock; "" for none */

@@ -18,7 +18,7 @@ enum {
 	TTL_MIN_MS = 10 /* a shorter lease has almost no validity */
 };
 
-/* How far clocks may drift apart during a lease. */
+/* The most that clocks may drift apart during a lease. */
 int64_t lease_drift_us(int64_t ttl_us);
 
 /* The end of validity for a request sent at sent_us. */

@@ -256,7 +256,7 @@ struct side {
 
 /*
  * Collect the nodes that agree with this one.  Some of them may see the lock as released already, or lack its metadata:
- * what most of them say counts.  Returns the one that represents them.
+ * the report of most of them counts.  Returns the one that represents them.
  */
 static int
 take_side(const struct record *r, const struct holder *said, int node, struct side *side)
@@ -281,7 +281,7 @@ take_side(const struct record *r, const struct holder *said, int node, struct si
 	return best;
 }
 
-/* Add a holder: what its nodes surely have in common, and the largest numbers of holds and waiters that any reports. */
+/* Add a holder: the facts its nodes surely share, and the largest numbers of holds and waiters that any reports. */
 static void
 add_holder(struct record *r, const struct holder *said, int node, const struct side *side)
 {

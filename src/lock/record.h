@@ -45,7 +45,7 @@ struct holder {
 	char type[12];		/* type of the key: "string", "hash" ...; already escaped */
 	char client
 	    [CLIENT_SIZE]; /* of another client what it probably is, by the names or tokens it makes; "": unknown */
-	int64_t ended_ms;  /* LOCK_KEPT: how long ago its command ended */
+	int64_t ended_ms;  /* LOCK_KEPT: the time since the end of its command */
 	char kept_by[16];  /* and the option, without dashes; "": unknown */
 	char owner[OWNER_MAX + 1]; /* "" if unknown; other clients store no owner, label, held_ms, fence, holds */
 	char label[LABEL_MAX + 1];
@@ -68,7 +68,7 @@ struct holder {
 struct broken {
 	int64_t ago_ms;
 	char token[TOKEN_SIZE];	   /* "": none is known */
-	char owner[OWNER_MAX + 1]; /* who broke it */
+	char owner[OWNER_MAX + 1]; /* the owner who broke it */
 };
 
 /*
@@ -83,7 +83,7 @@ enum {
 	HISTORY_DEFAULT = 20
 };
 
-/* How a command ended: its exit status, or minus the signal that ended it. */
+/* The end of a command: its exit status, or minus the signal that ended it. */
 struct command_end {
 	bool is; /* there was a command */
 	int status;
@@ -92,7 +92,7 @@ struct command_end {
 /* When something happened; 0: never, or unknown. */
 struct event {
 	int64_t at_ms;
-	int64_t age_ms; /* how long ago that was, by the clock of the node that recorded it */
+	int64_t age_ms; /* the time since then, by the clock of the node that recorded it */
 };
 
 struct former {
@@ -107,8 +107,8 @@ struct former {
 	int64_t fence;
 	char owner[OWNER_MAX + 1];
 	char label[LABEL_MAX + 1];
-	char by[OWNER_MAX + 1]; /* who broke it, or asked for its end; "": nobody */
-	int nodes;		/* how many nodes know it */
+	char by[OWNER_MAX + 1]; /* the owner who broke it, or asked for its end; "": nobody */
+	int nodes;		/* number of nodes that know it */
 	int votes;		/* of the nodes for this outcome, private */
 };
 
@@ -121,7 +121,7 @@ struct waiter {
 	size_t place; /* and its place in the queue there */
 };
 
-/* What a node says about a lock. */
+/* The report of a node about a lock. */
 struct node_view {
 	const char *name; /* owned by the backend */
 	enum lock_state state;
@@ -144,8 +144,8 @@ struct record {
 	struct holder holder[NODES_MAX]; /* one, if it has a holder; of a contended lock all whom nodes report */
 	int holders;
 	int nodes;
-	int agreeing;	      /* how many nodes agree on `state` */
-	int answered;	      /* how many nodes replied, errors included */
+	int agreeing;	      /* number of nodes that agree on `state` */
+	int answered;	      /* number of nodes that replied, errors included */
 	bool hidden;	      /* it is unknown because this user may not read its keys */
 	struct broken broken; /* the last one that any node knows of, whatever the state is now */
 	struct node_view node[NODES_MAX];
@@ -188,7 +188,7 @@ enum {
  */
 void holder_describe(const struct holder *, const char *lead, struct text *const part[HOLDER_PARTS]);
 
-/* What precedes the first of the holders of so many slots, if each is held; 0: "held by ", as of an exclusive lock. */
+/* The words before the first holder of so many slots, if each is held; 0: "held by ", as of an exclusive lock. */
 enum {
 	HOLDER_LEAD_SIZE = 80
 };

@@ -31,7 +31,7 @@ enum {
 struct tls_options;
 struct password;
 
-/* What a backend is opened with. */
+/* The settings with which a backend is opened. */
 struct service_config {
 	int nodes;
 	const char *url[NODES_MAX];
@@ -84,7 +84,7 @@ struct acquire_args {
 	 */
 	bool replace;
 
-	int history; /* how many holders the history of the lock keeps, this one included; 0: it is not added */
+	int history; /* number of holders that the history of the lock keeps, this one included; 0: it is not added */
 
 	int max_waiters; /* if so many wait already, this one is refused at once, ST_HELD; 0: any number */
 
@@ -113,7 +113,7 @@ struct lease {
 	const char *kept_by;	/* for release() with keep_ms: the option that asks for it; NULL: "min-hold" */
 	const char *by;		/* for release(): the owner who breaks the lock, or who asked for its end; NULL: none */
 	int nodes;
-	int granted; /* how many nodes had granted the lock when the outcome became certain */
+	int granted; /* number of nodes that had granted the lock when the outcome became certain */
 
 	/*
 	 * For release(), which records it in the history: an outcome of record.h, a blank, and the exit status of the
@@ -123,7 +123,7 @@ struct lease {
 	bool again; /* for release(): an earlier one of this hold failed, but may have been executed */
 };
 
-/* Who owns the lock now? */
+/* The owner of the lock now. */
 enum ownership {
 	OWNED,		 /* it was ours: renewed, or released as requested */
 	OWNED_STILL,	 /* our hold has ended, other holds on the same lock have not */
@@ -142,14 +142,14 @@ struct renewed {
 	int64_t valid_until_us; /* the holder may use the lock until this instant */
 	enum ownership ownership;
 	bool released; /* if it is not ours: it is known that its holder has released it, and that nobody broke it */
-	char asked_by[OWNER_MAX + 1]; /* if it is ours: who asks the holder to end; "": nobody */
+	char asked_by[OWNER_MAX + 1]; /* if it is ours: the one who asks the holder to end; "": nobody */
 };
 
-/* What to look for, as bits. */
+/* The facts to look for, as bits. */
 enum {
 	LOOK_STATE = 1,	    /* its state, its holders, who broke it last */
 	LOOK_EXACT = 2,	    /* and exactly what each node holds, so that it can be broken: all nodes are waited for */
-	LOOK_WAITERS = 4,   /* who waits */
+	LOOK_WAITERS = 4,   /* the waiters */
 	LOOK_HISTORY = 8,   /* the earlier holders, if the service keeps a history */
 	LOOK_LAST = 16,	    /* its state, and the newest of these that has ended: for very many locks, so alone */
 	LOOK_COUNT_MAX = 24 /* locks at once */
@@ -254,7 +254,7 @@ struct service {
 	 * Look at locks: fill in what was asked for in each record, whose key is set, and its status: ST_OK; or
 	 * ST_NO_QUORUM or ST_DENIED, with an error that has the reasons of the nodes.  State and history are known or
 	 * not independently of each other; if both are asked for, the status is that of the state.  Returns ST_OK: all
-	 * records are filled in.  ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: none is.
+	 * records are filled in.  ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: no record is.
 	 * record_free() them in any case.  LOOK_LAST needs a service that keeps a history.
 	 */
 	enum status (*look)(struct backend *, const struct look_args *, struct record *, struct err *);

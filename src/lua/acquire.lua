@@ -163,8 +163,8 @@ local function count_waiters()
   return tonumber(redis.pcall('ZCOUNT', waiting, stamp, '+inf')) or 0
 end
 
--- How many wait before this one, at most.  If some have given up, the tickets of the others tell, see history.lua; if
--- very many wait, these are not read.
+-- The number of waiters before this one, at most.  If some have given up, the tickets of the others tell, see
+-- history.lua; if very many wait, these are not read.
 local function count_before(waiters)
   local before, found = math.max(ticket - served - 1, 0), {}
   last = math.max(tonumber(last or 0) or 0, ticket)

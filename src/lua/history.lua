@@ -38,7 +38,7 @@ local function queue()
     behind[text] = (last - math.floor(found[i + 1] % 1 * TICKETS + 0.5)) % TICKETS
   end
   table.sort(texts, function(a, b)
-    if behind[a] == behind[b] then -- waiters for slots have no tickets: who waits longer is first
+    if behind[a] == behind[b] then -- waiters for slots have no tickets: the one that waits longer is first
       return (tonumber(string.match(a, '^%S+ (%d+)')) or 0) < (tonumber(string.match(b, '^%S+ (%d+)')) or 0)
     end
     return behind[a] > behind[b]

@@ -60,7 +60,7 @@ end
 local breaks = string.find(ARGV[8] or '', '^broken ') ~= nil
 local broken = string.match(field[5] or '', '^%S+ (%S+)')
 if field[2] == token and (again or holder == token) then
-  -- What somebody else has broken since was not released by the request whose reply was lost.
+  -- The request whose reply was lost did not release a lock that somebody else has broken since.
   return again and (breaks or broken ~= token) and 1 or -1
 end
 

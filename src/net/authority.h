@@ -43,8 +43,8 @@ bool url_decode(struct url_part, char *out, size_t size);
 bool url_number(struct url_part, int most, int *number);
 
 /*
- * Parse "user:password@" at the start of the authority, if it is there.  Returns what follows; NULL: not valid.  What
- * is not given is left as it was.
+ * Parse "user:password@" at the start of the authority, if it is there.  Returns what follows; NULL: not valid.  A
+ * part that is not given is left as it was.
  */
 const char *url_login(const char *at, char user[URL_USER_SIZE], char password[URL_PASSWORD_SIZE]);
 
@@ -65,10 +65,10 @@ void url_blot(char *url);
 /* Append host:port. */
 void url_show_address(const char *host, const char *port, struct text *);
 
-/* What follows the scheme and a login, in a text that may be no valid URL. */
+/* The part behind the scheme and a login, in a text that may be no valid URL. */
 const char *url_place(const char *text);
 
-/* What is wrong with the hosts and ports of a text; `several`: commas may separate them.  NULL: not known. */
+/* The fault in the hosts and ports of a text; `several`: commas may separate them.  NULL: not known. */
 const char *url_find_fault(const char *text, bool several);
 
 /*

@@ -38,7 +38,7 @@ struct channel {
 	} state;
 	struct failure failure; /* NO_FAILURE: it works, as far as known */
 	int64_t began_us; /* when this connection was begun: differs from that of any other, and serves as its number */
-	int64_t took_us;  /* how long the last connection took to be established; 0: there was none */
+	int64_t took_us;  /* the time that the last connection took to be established; 0: there was none */
 	int64_t alarm_us; /* set by the owner before it sends: if nothing was received until then, `ready` is called */
 	bool received;	  /* a byte was received on this connection */
 	bool write_closed;	  /* writing has failed; reading may tell why */
@@ -56,7 +56,7 @@ struct channel {
 	size_t capacity;
 };
 
-/* What to add to a reason, for servers of this kind. */
+/* The words to add to a reason, for servers of this kind. */
 struct channel_words {
 	const char *refused;	   /* nothing listens there */
 	const char *silent;	   /* the server closed the connection without an answer, */
@@ -74,8 +74,8 @@ void channel_open(struct channel *, const struct endpoint *);
 void channel_go_on(struct channel *, int64_t now_us);
 
 /*
- * Write bytes, after all that are queued; what cannot be written yet is copied and queued.  On a channel that is not
- * open all of it is queued, also before channel_open().  False: out of memory, which is then the failure.
+ * Write bytes, after all that are queued; bytes that cannot be written yet are copied and queued.  On a channel that is
+ * not open all of it is queued, also before channel_open().  False: out of memory, which is then the failure.
  */
 bool channel_send(struct channel *, const char *bytes, size_t length);
 
@@ -100,7 +100,7 @@ void channel_move(struct channel *to, struct channel *from);
 /* Why nothing was received yet, as a sentence; a static string. */
 const char *channel_waits_for(const struct channel *);
 
-/* How an open channel is connected if only this host can reach the address: "loopback" or "a unix socket"; or NULL. */
+/* The connection of an open channel if only this host can reach the address: "loopback" or "a unix socket"; or NULL. */
 const char *channel_local(const struct channel *);
 
 #endif

@@ -36,7 +36,7 @@ struct connecting {
 	int running;			    /* number of them */
 	int connected;			    /* the connected socket; -1: none */
 	int error;			    /* errno of the last failure */
-	const char *why; /* if it was the name: what is wrong with it, or with this host if errno is set */
+	const char *why;		    /* if it was the name: the fault of it, or of this host if errno is set */
 };
 
 enum connect_state {

@@ -170,7 +170,7 @@ help(const struct password *p, int report)
 	(void)close(err[1]);
 	fd[0].fd = out[0];
 	fd[1].fd = err[0];
-	/* What it leaves behind may keep the pipes open. */
+	/* A process that it leaves behind may keep the pipes open. */
 	do {
 		ended = ended || waitpid(pid, &a.status, WNOHANG) == pid;
 		(void)poll(fd, 3, ended ? 0 : SLICE_MS);

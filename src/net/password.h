@@ -14,8 +14,8 @@
  * that a command prints.  The one of a file or of a command may change while a lock is held.
  *
  * A file is read again for each login, and when a server refuses it; a pipe is read once.  A command runs again only
- * when a server refuses its password, and then in the background: nothing here waits for it but password_open().  What
- * cannot be read is a warning, and the password stays what it was.
+ * when a server refuses its password, and then in the background: nothing here waits for it but password_open().  A
+ * failure to read one is a warning, and the password stays as it was.
  *
  * It may be used by one thread at a time.
  */

@@ -10,8 +10,8 @@
 #include "net/libssl.h"
 
 /*
- * What the static binary does where dlock loads libraries at run time: it is copied to systems whose libraries are not
- * those that it was built with.  In its build this file takes the place of libssl.c.
+ * The substitutes in the static binary for loading libraries at run time: it is copied to systems whose libraries
+ * are not those that it was built with.  In its build this file takes the place of libssl.c.
  */
 
 #ifdef __GLIBC__

@@ -268,7 +268,7 @@ begin_call(struct tls *t)
 	t->input_max = t->input + INPUT_OF_CALL;
 }
 
-/* What a call of OpenSSL came to, which returned the number of bytes, or 1. */
+/* The outcome of a call of OpenSSL, which returned the number of bytes, or 1. */
 static enum io_result
 outcome(struct tls *t, int returned, size_t *done)
 {

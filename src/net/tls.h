@@ -35,7 +35,7 @@ void tls_close(struct tls_context *);
 /* The version text of the library, "OpenSSL 3.0.19 ..."; loads it if necessary.  NULL: it can't be loaded. */
 const char *tls_library(void);
 
-/* What came of writing or reading, with TLS or without. */
+/* The outcome of writing or reading, with TLS or without. */
 enum io_result {
 	IO_DONE,
 	IO_WANTS_READ,	/* poll for reading and call again */

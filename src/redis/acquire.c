@@ -142,14 +142,14 @@ send_rollbacks(struct acquire *t, int node)
 	return any;
 }
 
-/* How long it goes on to roll back an attempt. */
+/* The duration of the rollback of an attempt. */
 struct rolling_back {
 	struct acquire *acquire;
 	bool noted[NODES_MAX]; /* the rollback is recorded */
 	int resends;
 	enum {
 		LATE,  /* nodes that are about to reply to the attempt may do so first */
-		GRACE, /* what was not reached by the attempt may be reached by the rollback */
+		GRACE, /* the rollback may reach nodes that the attempt did not reach */
 		REST
 	} phase;
 };

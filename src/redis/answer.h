@@ -10,7 +10,7 @@
 #include "lock/service.h"
 #include "redis/server.h"
 
-/* What the result of a request means for the lock: a reply, or an error, which is translated for the user. */
+/* The meaning of a request's result for the lock: a reply, or an error, which is translated for the user. */
 
 /* Why a node has no vote: translation of server errors to messages. */
 struct node_error {
@@ -48,14 +48,14 @@ bool answer_holder(const struct reply *, struct holder *);
 int64_t answer_before(const struct reply *);
 int64_t answer_crowd(const struct reply *);
 
-/* What a renewal returns besides its number.  0 if it is not in the reply. */
+/* The fields that a renewal returns besides its number.  0 if it is not in the reply. */
 struct lock_fields {
 	int64_t server_ms;
 	int64_t ttl_ms;
 	int64_t fence;
 	int64_t left_ms;      /* of the lease of another holder */
 	const char *holds;    /* the holds as renew.lua lists them, or ""; points into the reply */
-	const char *asked_by; /* who asked the holder to end, or ""; points into the reply */
+	const char *asked_by; /* the owner who asked the holder to end, or ""; points into the reply */
 };
 
 /* Parse the reply of a script that returns 2, 1, 0 or -1.  Returns that number, or -2 with *error set. */

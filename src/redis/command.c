@@ -16,7 +16,7 @@
 #define SUFFIX ":dlock"
 #define NUMBERED_SUFFIX ":dlock-n"
 
-/* What follows the name of the metadata key.  The id of the waiter follows the last one. */
+/* The texts that follow the name of the metadata key.  The id of the waiter follows the last one. */
 static const char *const suffixes[SIBLINGS] = { [HOLDS] = ":holds",
 	[WAKE] = ":wake",
 	[WAITING] = ":waiting",
@@ -64,8 +64,8 @@ keys_slot(const char *key, size_t length)
 }
 
 /*
- * The smallest number whose decimal digits hash to the slot.  What a search passes is kept, and the next one continues
- * from there: one name costs no more than its own number, and thousands of names cost one search.
+ * The smallest number whose decimal digits hash to the slot.  The numbers that a search passes are kept, and the next
+ * search continues from there: one name costs no more than its own number, and thousands of names cost one search.
  */
 static int
 number_in_slot(int slot)

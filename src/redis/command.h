@@ -54,7 +54,7 @@ void keys_of(const char *key, struct keys *);
 /* The KEY of a metadata key of so many bytes; false if the name is not that of a metadata key. */
 bool keys_key(const char *metadata, size_t length, char key[KEY_MAX + 1]);
 
-/* What a name is, and its KEY: a sibling of some lock; or SIBLINGS, which is none of these. */
+/* The kind of a name, and its KEY: a sibling of some lock; or SIBLINGS, if it is no sibling. */
 enum sibling keys_sibling(const char *name, char key[KEY_MAX + 1]);
 
 /* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT reports it. */
@@ -98,7 +98,7 @@ struct command {
 	bool once;	     /* not sent again if its connection fails, since it may have been executed */
 	bool keeps_trying;   /* retried until the caller gives up, while the server is unreachable or loading */
 	int64_t connection;  /* the connection it must use (see struct result), or it fails; 0: any */
-	bool needs_replicas; /* what it writes counts only once enough replicas have it */
+	bool needs_replicas; /* its writes count only once enough replicas have them */
 	const char *key;     /* which decides on its server in a Cluster; NULL: it has none */
 	int part;	     /* for a command without a key: which server of a Cluster, from 0 */
 	const char *argv[COMMAND_ARGS];

@@ -74,7 +74,7 @@ number(const struct facts *f, const char *name)
 
 /* -- One node --------------------------------------------------------------- */
 
-/* Begin a check.  False: what it needs of INFO is unknown, and that is all to be said. */
+/* Begin a check.  False: the fields of INFO that it needs are unknown, and that is all to be said. */
 static bool
 begin(struct findings *r, const char *check, bool known)
 {

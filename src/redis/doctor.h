@@ -11,7 +11,7 @@ enum {
 
 struct facts {
 	struct probed probed;
-	int64_t offset_us; /* how far its clock is ahead of the clock of this host */
+	int64_t offset_us; /* its clock is so far ahead of the clock of this host */
 	bool clock_known;
 	bool fails_over; /* sentinels may replace its server by another one */
 	char text[INFO_MOST +

@@ -17,7 +17,7 @@
 #define MONTH_MS INT64_C(2592000000) /* the history expires so long after the last lease, see history.lua */
 #define ENTRIES_OF_LAST 4 /* of attempts that failed, the lock that is held, and the one that ended before it */
 
-/* What is asked about one lock, with SCRIPT_LAST about several: one script on all nodes. */
+/* A question about one lock, with SCRIPT_LAST about several: one script on all nodes. */
 struct query {
 	struct look *look;
 	struct record *record;
@@ -177,7 +177,7 @@ ask(struct look *l, struct record *record, enum script script)
 	send_query(l, &request, script, record, 1);
 }
 
-/* How many locks a request may be about: in a Cluster, where a script has only keys of one slot, one. */
+/* The number of locks that a request may be about: in a Cluster, where a script has only keys of one slot, one. */
 static int
 locks_together(const struct look *l)
 {

@@ -77,7 +77,7 @@ void nodes_close(struct nodes *);
  */
 #define GRACE_US 20000
 
-/* How long nodes are waited for when no further reply can change the outcome. */
+/* The time to wait for nodes when no further reply can change the outcome. */
 enum patience {
 	UNTIL_DECIDED,
 	NEARLY_AS_FAST, /* for those about as fast as the others: a hung node costs almost nothing */
@@ -91,14 +91,14 @@ struct waiting {
 	struct wait limit; /* at the latest; may be changed at any time */
 	enum patience patience;
 	int64_t began_us;      /* when the round was sent */
-	enum loop_event event; /* what ended the wait; LOOP_ACTIVE: that there was nothing left to wait for */
+	enum loop_event event; /* the event that ended the wait; LOOP_ACTIVE: there was nothing left to wait for */
 	int64_t late_us;       /* the end for the others, once it is decided; 0: not yet, or to be found anew */
 };
 
-/* How a round stands. */
+/* The state of a round. */
 enum standing {
 	ROUND_OPEN,    /* a reply that is pending may change the outcome */
-	ROUND_DECIDED, /* none can, but some are pending */
+	ROUND_DECIDED, /* no reply can, but some are pending */
 	ROUND_OVER     /* there is nothing left to wait for */
 };
 
@@ -127,7 +127,7 @@ struct round {
 	int64_t connection[NODES_MAX]; /* the connection it was received on */
 	bool asked[NODES_MAX];	       /* the node has replied that the holder is asked to end */
 	char *holds; /* room for ROUND_HOLDS bytes: the holds that the nodes returned, separated by spaces; or NULL */
-	char asked_by[OWNER_MAX + 1]; /* who, as the last of those nodes said; valid if there is one */
+	char asked_by[OWNER_MAX + 1]; /* the owner who asked, as the last of those nodes said; valid if there is one */
 	struct node_error error[NODES_MAX];
 };
 

@@ -69,7 +69,7 @@ enum status redis_acquire(struct backend *, const struct acquire_args *, struct 
 
 enum status redis_renew(struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *);
 int64_t redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct wait *);
-/* How long a lock that is handed over is reserved for the waiter that receives the handoff token. */
+/* The time for which a lock that is handed over is reserved for the waiter that receives the handoff token. */
 int64_t redis_window_ms(const struct nodes *);
 
 enum status redis_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
@@ -98,7 +98,7 @@ enum status redis_doctor(struct backend *, struct findings *, struct err *);
 struct waitqueue {
 	struct nodes *nodes;
 	struct keys *names;	       /* of the lock, or of each slot; the first has the name of LEAVE */
-	int lists;		       /* how many locks */
+	int lists;		       /* number of locks */
 	int list;		       /* that of the handoff token */
 	char waiter[WAITER_NAME_SIZE]; /* our name among the waiters; "": we neither wait nor replace the holder */
 	char handoff[TOKEN_SIZE];      /* "" until one is received */
@@ -150,8 +150,8 @@ struct acquire {
 bool waitqueue_start(struct acquire *);
 
 /*
- * How long the node should keep the entry of this waiter: until the next attempt at the latest, and not beyond the
- * wait.  0 if the waiter can't be woken, so that nothing is handed over to it.
+ * The time for which the node should keep the entry of this waiter: until the next attempt at the latest, and not
+ * beyond the wait.  0 if the waiter can't be woken, so that nothing is handed over to it.
  */
 int64_t waitqueue_entry_ms(const struct acquire *);
 

@@ -13,7 +13,7 @@
 #include "net/password.h"
 #include "redis/command.h"
 
-#define CONFIRMED_US 500000   /* how long the answer of a sentinel is valid */
+#define CONFIRMED_US 500000   /* the answer of a sentinel is valid so long */
 #define SOURCE_MOST_US 200000 /* for one source, if there are others left */
 #define SOURCE_LEAST_US 10000 /* for one source, even if many unresponsive ones then take longer than they should */
 #define SHARES_MAX 4	      /* divisor of the time left: a Cluster has too many sources for equal shares */
@@ -109,7 +109,7 @@ add_part(struct hash_slots *s, int endpoint)
 		s->part[s->parts++] = endpoint;
 }
 
-/* -- What sources say ------------------------------------------------------- */
+/* -- Answers of sources ----------------------------------------------------- */
 
 /* Parse one server: {host, port, ...}. */
 static int

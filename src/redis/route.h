@@ -21,7 +21,7 @@ enum {
 	ENDPOINTS_MAX = 4096
 };
 
-/* Who has the slots of a Cluster, as far as known. */
+/* The owners of the slots of a Cluster, as far as known. */
 struct hash_slots {
 	uint16_t owner[SLOTS];	 /* its endpoint + 1; 0: not known */
 	int part[ENDPOINTS_MAX]; /* the endpoints that own slots */
@@ -52,7 +52,7 @@ struct route {
 	const struct url *url;
 	struct route_owner owner;
 
-	/* What is known. */
+	/* The known facts. */
 	struct address *endpoint; /* those of the URL, then those learned; sources are queried in this order */
 	int endpoints;
 	size_t capacity;
@@ -90,7 +90,7 @@ struct target {
 	int slot;   /* slot of its key, in a Cluster; NO_SLOT: none */
 	int part;   /* without a slot: which server of the Cluster */
 	int asking; /* endpoint that accepts it with ASKING, while the slot is still moving there; NOWHERE: none */
-	bool needs_replicas; /* what it writes must not be lost */
+	bool needs_replicas; /* its writes must not be lost */
 };
 
 /* The URL must outlive it.  False: out of memory; route_close() is still required. */
@@ -125,7 +125,7 @@ const char *route_waits_for(const struct route *);
 /* The endpoint for a key's slot; for NO_SLOT, that of a part of a Cluster.  NOWHERE: query a source. */
 int route_find(const struct route *, int slot, int part);
 
-/* How to connect to an endpoint, and its name for messages.  The seeds are not set. */
+/* The URL to connect to an endpoint, and its name for messages.  The seeds are not set. */
 void route_url(const struct route *, int endpoint, struct url *);
 
 /* Where a request goes after this reply of the server. */

@@ -104,7 +104,7 @@ take_login_reply(struct server *s, const struct reply *reply)
 	}
 }
 
-/* The reply to WAIT: how many replicas have what the request wrote. */
+/* The reply to WAIT: the number of replicas that have the writes of the request. */
 static void
 take_replicas(struct pending *p, int wanted, const struct reply *reply)
 {

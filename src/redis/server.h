@@ -18,7 +18,7 @@
  */
 struct command;
 
-/* What came of a request. */
+/* The outcome of a request. */
 struct result {
 	struct reply *reply;	/* NULL: there is none */
 	int64_t connection;	/* the connection it was received on, the `began_us` of its channel */
@@ -29,12 +29,12 @@ struct result {
 struct pending {
 	struct task task;     /* runs when there is a result */
 	struct pending *next; /* in the order sent */
-	void *owner;	      /* whoever embeds this may use it */
+	void *owner;	      /* the code that embeds this may use it */
 	bool asking;	      /* ASKING is sent before it; set to false by the reply to that */
 	bool waits;	      /* WAIT was sent with it; set to false if its reply reports no write to wait for */
 	bool impatient;	      /* fails if an idle connection stays silent for half of the node timeout */
 	uint64_t begins;      /* offset of its first byte in the output */
-	struct result result; /* whoever runs the task frees the reply */
+	struct result result; /* the code that runs the task frees the reply */
 };
 
 /*

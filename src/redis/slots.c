@@ -184,7 +184,7 @@ send_look(struct acquire *t)
 }
 
 /*
- * How the look stands.  A first node that is slower than the others is waited for, for a while, since all waiters
+ * The state of the look.  A first node that is slower than the others is waited for, for a while, since all waiters
  * should block at the same node.
  */
 static enum standing

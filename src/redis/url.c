@@ -101,7 +101,7 @@ set_name(struct url *url)
 		text_addf(&name, "/%d", url->db);
 }
 
-/* What is wrong with a text that is no valid URL; scheme NULL: it has none of the table.  NULL: not known. */
+/* The fault of a text that is no valid URL; scheme NULL: it has none of the table.  NULL: not known. */
 static const char *
 find_fault(const char *text, const struct scheme *scheme)
 {

@@ -7,7 +7,7 @@
 #include "lock/lease.h"
 #include "redis/slots.h"
 
-/* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
+/* The time for which a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
 #define ENTRY_US 15000000
 
 bool

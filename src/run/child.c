@@ -19,7 +19,7 @@
 #define TOO_LATE (-1) /* in place of an errno */
 #define LEFT_MS 50    /* for what a command leaves behind to end, or to become the program that it is to be */
 
-/* Whether a group has ended: */
+/* The test for the end of a group: */
 #define LOOKS 2		    /* this many looks in a row must find only zombies, */
 #define LOOK_PAUSE_US 50000 /* with at least this pause between them, */
 #define SHARE 20	    /* and at least this many times the duration of a look */

@@ -31,7 +31,7 @@ struct child {
 	bool others; /* when last looked, there were more processes to wait for */
 	int status;  /* as from wait(2) */
 
-	/* Private: what child_gone() knows of the group. */
+	/* Private: the data of child_gone() about the group. */
 	pid_t running;	    /* was found running; 0: none */
 	int only_zombies;   /* looks in a row that found only zombies */
 	int64_t look_at_us; /* no look before this instant */

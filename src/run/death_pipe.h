@@ -23,7 +23,7 @@
 struct death_pipe {
 	int ends[2]; /* closed on exec; -1: none */
 	timer_t wake, kill;
-	int timers; /* how many of the two exist, in this order */
+	int timers; /* number of the two that exist, in this order */
 	int64_t lead_us, grace_us;
 };
 

@@ -141,7 +141,7 @@ work(void *arg)
 			if (!renew(r))
 				return NULL;
 		}
-		/* Before each poll: what came in one read with the replies to a renewal makes nothing readable. */
+		/* Before each poll: data that came in one read with the replies to a renewal makes nothing readable. */
 		if (keepalive_alert_fd(r) >= 0 && r->backend->service->alerted(r->backend))
 			lease_hasten(&r->schedule, 0);
 		fds[2].fd = keepalive_alert_fd(r);
@@ -157,7 +157,7 @@ keepalive_start(struct keepalive *r)
 {
 	int error;
 
-	/* What was opened before a failure stays open for the next try. */
+	/* Descriptors that were opened before a failure stay open for the next try. */
 	if (r->alarm < 0)
 		r->alarm = clock_alarm_open();
 	if (r->alarm >= 0 && r->stop_fd < 0)

@@ -25,10 +25,10 @@ struct keepalive_state {
 	int64_t valid_until_us;
 	bool lost;		      /* a majority says that this token does not hold the lock */
 	bool released;		      /* it was released by its holder, see struct renewed */
-	char asked_by[OWNER_MAX + 1]; /* who asked the holder to end; "": nobody has */
+	char asked_by[OWNER_MAX + 1]; /* the owner who asked the holder to end; "": nobody has */
 	struct err err;		      /* why the last round failed; "" if it succeeded */
 	int64_t failed_since_us;      /* when the first of the failed rounds began; 0: the last round succeeded */
-	int64_t outage_us;	      /* how long the last failures took until a round succeeded */
+	int64_t outage_us;	      /* duration of the last failures until a round succeeded */
 };
 
 /* Private, but for what is said to be for the caller. */

@@ -41,7 +41,7 @@ struct supervisor {
 	sigset_t from_others;	/* and the others */
 	struct death_pipe death_pipe;
 	pid_t hook;	       /* 0: it does not run */
-	int64_t hook_until_us; /* how long dlock waits for it; 0: it was not started */
+	int64_t hook_until_us; /* dlock waits for it until then; 0: it was not started */
 	bool shares_signals;   /* the command was started in the group of dlock */
 	bool asked_to_end;
 	enum release_stage release; /* by somebody else */
@@ -587,7 +587,7 @@ pause_for_retry(const struct signals *signals)
 static void
 write_outcome(const struct supervisor *s, enum status status, int ended, char outcome[LENGTH_SIZE])
 {
-	if (s->plan->keeping != NULL) /* how that process ends is not known */
+	if (s->plan->keeping != NULL) /* the end of that process is not known */
 		(void)snprintf(outcome, LENGTH_SIZE, "%s -", status == ST_OK ? "released" : supervised_outcome(status));
 	else
 		(void)snprintf(outcome, LENGTH_SIZE, "%s %d", supervised_outcome(status),

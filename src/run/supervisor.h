@@ -9,7 +9,7 @@
 #include "run/process.h"
 #include "run/signals.h"
 
-/* How far another process is that releases the lock. */
+/* The progress of another process that releases the lock. */
 enum release_stage {
 	RELEASE_NONE,
 	RELEASE_ANNOUNCED, /* it waits until nobody renews the lock, and releases it then */
@@ -61,8 +61,8 @@ struct supervised {
 	int status;		/* of the command, as from wait(2); -1: it was not started */
 	bool ended_by_terminal; /* by ^C or ^\: dlock must die of the same signal */
 	int64_t held_us;
-	char asked_by[OWNER_MAX + 1]; /* ST_ASKED: who asked */
-	struct holder holder;	      /* after a loss: who holds the lock now; token "": nobody, or unknown */
+	char asked_by[OWNER_MAX + 1]; /* ST_ASKED: the owner who asked */
+	struct holder holder;	      /* after a loss: the holder of the lock now; token "": nobody, or unknown */
 };
 
 /*
@@ -74,7 +74,7 @@ struct supervised {
  */
 enum status supervise(const struct supervision *, struct supervised *, struct err *);
 
-/* What the history and reports call it: "ran", "lost", "max-run", "asked", "exec-failed". */
+/* The name of the outcome in the history and in reports: "ran", "lost", "max-run", "asked", "exec-failed". */
 const char *supervised_outcome(enum status);
 
 #endif

@@ -452,7 +452,7 @@ reenter(struct zk_backend *z, const struct acquire_args *args, struct lease *lea
 
 /* -- The operation ---------------------------------------------------------- */
 
-/* What the last attempt came to. */
+/* The outcome of the last attempt. */
 static enum status
 outcome(const struct acquire *a, enum zk_code code, struct err *err)
 {

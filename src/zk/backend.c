@@ -18,7 +18,7 @@ zk_error(const struct zk_backend *z, enum zk_code code, struct err *err)
 	static const struct {
 		enum zk_code code;
 		enum status status;
-		const char *sentence; /* NULL: what the session says */
+		const char *sentence; /* NULL: the sentence of the session */
 	} errors[] = {
 		{ ZK_REFUSED, ST_DENIED, NULL },
 		{ ZK_NO_AUTH, ST_DENIED,

@@ -61,7 +61,7 @@ bool zk_is_unguarded(struct session *, const char *lock, const struct wait *);
 /* The owner of a lock that is not ours any more.  OWNED_NO_MORE: ours is only kept. */
 enum ownership zk_look_owner(struct zk_backend *, const char *key);
 
-/* Who asks the client of a node to end. */
+/* A request to the client of a node to end. */
 struct zk_request {
 	const char *by;
 	bool to_waiter; /* only if that client replaces others, too, and waits */

@@ -54,8 +54,8 @@ ask_srvr(struct probe *p)
 }
 
 /*
- * What the ensemble shows: how many servers vote, as lines server.N=...:participant tell; and with a password, whether
- * others can break the locks of this user.  The name of the KEY does not matter.
+ * The facts that the ensemble shows: the number of servers that vote, as lines server.N=...:participant tell; and with
+ * a password, if others can break the locks of this user.  The name of the KEY does not matter.
  */
 static void
 ask_ensemble(struct probe *p)

@@ -202,7 +202,7 @@ entry_prove(void *entry, const struct wait *wait)
 	if (code == ZK_OK)
 		session_prove(e->session);
 	else {
-		e->known = false; /* what was sent may have been done or not */
+		e->known = false; /* the request that was sent may have been done or not */
 		session_leave_server(e->session);
 	}
 	return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to a lock that is held: its renewal, its release, its break. */
+/* The operations on a lock that is held: its renewal, its release, its break. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ zk_alerted(struct backend *backend)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct session *const s = &z->session;
-	struct entry read = z->entry; /* what a renewal writes stays what it knows */
+	struct entry read = z->entry; /* a copy: a renewal still writes the data of z->entry */
 	struct wait round;
 	enum zk_code code = session_poll(s);
 	const bool changed = code == ZK_OK && s->ours.event == WIRE_EVENT_CHANGED;

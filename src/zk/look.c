@@ -21,7 +21,7 @@ enum {
 	NODES_WALKED = 1 << 20 /* a tree with more nodes is not for locks */
 };
 
-/* What is at one KEY. */
+/* The state of one KEY. */
 struct at_key {
 	struct record *record;
 	int slot; /* that it is, whose queue is that of the leases; 0: all slots, by the queue of the mutex; -1: none */
@@ -165,7 +165,7 @@ zk_hold_together(struct holder *h, const char *name, int64_t holders)
 
 /* -- Queues ----------------------------------------------------------------- */
 
-/* Who broke the last lock that was broken, as the node of the KEY says. */
+/* The owner who broke the last lock that was broken, as the node of the KEY says. */
 static void
 take_broken(struct wire_in *body, struct broken *broken)
 {
@@ -317,7 +317,7 @@ ask_slots(struct session *s, struct at_key *keys, int count, const struct wait *
 
 /* -- Waiters ---------------------------------------------------------------- */
 
-/* Is it the first node of a waiter's entry?  Who has the mutex of slots waits, too. */
+/* Is it the first node of a waiter's entry?  The client that has the mutex of slots waits, too. */
 static bool
 is_waiter(const struct at_key *k, size_t i)
 {

@@ -45,7 +45,7 @@ struct metadata {
 	int64_t since_ms;		    /* from the creation of the node to the grant of the lock */
 	int64_t slot;			    /* of a lease: the number of its slot; 0: none */
 	char kept_by[METADATA_OPTION_SIZE]; /* the lock was released, and this option keeps it; "": it was not */
-	char asked_by[OWNER_MAX + 1];	    /* who asks the client to end; "": nobody */
+	char asked_by[OWNER_MAX + 1];	    /* the owner who asks the client to end; "": nobody */
 	bool replaces;			    /* it asks the holder, and gives way if it is asked while it waits */
 	char broken[TOKEN_SIZE];
 	/* The holds, if the lock was entered again.  Without one: only the token that acquired it has it. */
@@ -70,7 +70,7 @@ bool metadata_add_hold(struct metadata *, const char *hold);
 bool metadata_remove_hold(struct metadata *, const char *hold);
 
 /*
- * Tokens: what another process needs to renew and release a lock, as 64 characters of base64url.
+ * The tokens, which another process needs to renew and release a lock, as 64 characters of base64url.
  *
  * The token of a further hold is that of the lock, a dot and the hold.  A token is no secret here: a server tells every
  * client the session of a node, and the password of a session can be computed from that.

@@ -10,7 +10,7 @@
 #include "zk/wire.h"
 
 /*
- * The queue of a lock: who is before whom, judged by the names of the children of the lock's node.
+ * The queue of a lock: the order of the contenders, judged by the names of the children of the lock's node.
  *
  * Every child whose name ends in a number of ten characters is a contender, whoever made it; the server appended that
  * number.  The contenders of one client make one entry: their names share "_c_UUID".  An entry stands in the place of

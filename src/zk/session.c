@@ -133,7 +133,7 @@ state_of(struct session *s)
 	return failure->kind == DENIED ? ZK_REFUSED : ZK_CONNECTION_LOSS;
 }
 
-/* What came in is not ZooKeeper's. */
+/* The bytes that came in are not ZooKeeper's. */
 static enum zk_code
 refuse(struct session *s)
 {

@@ -45,7 +45,7 @@ struct session {
 	struct watched {
 		const char *path; /* NULL: none */
 		int32_t xid;	  /* of the request that set the watch */
-		int32_t event;	  /* what has happened to it since then; 0: nothing */
+		int32_t event;	  /* the event that has happened to it since then; 0: nothing */
 	} ours, before;
 	/* Private. */
 	struct channel channel;
@@ -158,7 +158,7 @@ bool session_is_connected(const struct session *);
 /* The descriptor of the connection; -1: there is none. */
 int session_fd(const struct session *);
 
-/* How it is connected if only this host can reach the server, as channel_local(). */
+/* The kind of its connection if only this host can reach the server, as channel_local(). */
 const char *session_local(const struct session *);
 
 /* Say by --verbose what the server that was tried last has answered, or why it failed; and what comes of it. */

@@ -10,9 +10,9 @@
 
 /*
  * The slots of a KEY, in the layout of Curator's InterProcessSemaphoreV2: KEY/locks is a mutex, and below KEY/leases
- * each holder has a lease, an ephemeral sequential node.  Who wants a slot takes the mutex, makes a lease, waits until
- * there are no more leases than slots, and leaves the mutex.  So the first in the queue of the mutex is the only one
- * that waits for a lease to go.
+ * each holder has a lease, an ephemeral sequential node.  A client that wants a slot takes the mutex, makes a lease,
+ * waits until there are no more leases than slots, and leaves the mutex.  So the first in the queue of the mutex is the
+ * only one that waits for a lease to go.
  *
  * The number of a slot is in the data of its lease.  It is chosen in the mutex: the least that no other lease names.
  * Leases of Curator name none.  For those who look, each has the least number that no lease names.
@@ -43,7 +43,7 @@ void leases_number(struct leases *);
 /* The slot for the lease whose name begins so; 0: all numbers are named. */
 int leases_choose(const struct leases *, const char *own);
 
-/* Ask for the leases of a KEY: how many hold a slot, and the holder whose lease ends first. */
+/* Ask for the leases of a KEY: the number of slots that are held, and the holder whose lease ends first. */
 struct slots_summary {
 	int held;
 	bool all_kept;	     /* after their commands */

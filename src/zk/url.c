@@ -182,7 +182,7 @@ zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 	if (more)
 		return url_refuse(text, "it has too many servers", err);
 	if (!parse_chroot(at, url)) {
-		login = strrchr(at, '@'); /* what is before it may belong to a password */
+		login = strrchr(at, '@'); /* the text before it may belong to a password */
 		(void)snprintf(why, sizeof(why), "ZooKeeper does not allow locks at its path %s",
 		    text_show(login != NULL ? login + 1 : at, path, sizeof(path)));
 		return url_refuse(text, why, err);

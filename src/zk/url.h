@@ -11,9 +11,9 @@
  * KEYs and paths of ZooKeeper.
  *
  * A KEY is the path of its lock below the chroot.  `/` separates its components, and one leading `/` is dropped: "/a"
- * and "a" are the same lock.  What a path can't contain is percent-escaped: `%` itself, control characters, the code
- * points that the server refuses (U+0080 to U+009F, U+D800 to U+F8FF, U+FFF0 to U+FFFF, and all from U+10000 on), bytes
- * that are not UTF-8, a `/` at the end or behind another, and the components `.` and `..`.
+ * and "a" are the same lock.  Parts that a path can't contain are percent-escaped: `%` itself, control characters, the
+ * code points that the server refuses (U+0080 to U+009F, U+D800 to U+F8FF, U+FFF0 to U+FFFF, and all from U+10000 on),
+ * bytes that are not UTF-8, a `/` at the end or behind another, and the components `.` and `..`.
  */
 enum {
 	PATH_CHROOT_MAX = 512, /* bytes of a chroot, escaped */

@@ -73,7 +73,7 @@ enum {
 	WIRE_EVENT_DELETED = 2,
 	WIRE_EVENT_CHANGED = 3,
 
-	/* How a node is created. */
+	/* The modes in which a node is created. */
 	WIRE_PERSISTENT = 0,
 	WIRE_EPHEMERAL_SEQUENTIAL = 3,
 	WIRE_CONTAINER = 4
@@ -110,7 +110,7 @@ struct wire_request {
 	const char *path; /* not of ping, close */
 	const char *data; /* of create, setData */
 	/*
-	 * exists, getData, getChildren2: 1 to set a watch; delete, setData: the version, -1: any; create: how.
+	 * exists, getData, getChildren2: 1 to set a watch; delete, setData: the version, -1: any; create: the mode.
 	 */
 	int32_t argument;
 	bool
