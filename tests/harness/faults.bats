@@ -10,9 +10,9 @@ load ../lib/redis
     yields 0 "$PYTHON" "$top_srcdir/tests/fault/test_checker.py"
 }
 
-@test "every mutant of tests/fault applies to the source" {
+@test "every mutant of tests/fault applies to the source and compiles" {
     yields 0 "$PYTHON" "$top_srcdir/tests/fault/mutants.py" check
-    [[ $output =~ ^([1-9][0-9]+)" of "([0-9]+)" mutants apply"$ && ${BASH_REMATCH[1]} -eq ${BASH_REMATCH[2]} ]]
+    [[ $output =~ ^([1-9][0-9]+)" of "([0-9]+)" mutants apply and compile"$ && ${BASH_REMATCH[1]} -eq ${BASH_REMATCH[2]} ]]
 }
 
 @test "holders, waiters, nodes and the network fail for a while, and no promise is broken" {
