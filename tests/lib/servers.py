@@ -21,7 +21,7 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
     yes          answers +OK to whatever it is asked
     types        answers scripts with a holder whose type would move the cursor
     rounds       answers SCAN with a cursor that never changes
-    says         answers each command by what is in DIR/says.COMMAND (EVALSHA by says.EVAL), in which \\e and
+    says         answers each command by what is in DIR/says.COMMAND (EVALSHA by says.EVAL), in which \\x1b and
                  so on are as in Python and {N} is the Nth word of what was asked; others by +OK
     moved        (TCP) a Cluster of one server, which says of every key that it has moved here
     late=PORT    (TCP) passes everything on to that TCP port; what comes back is 40 ms late

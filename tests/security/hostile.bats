@@ -150,7 +150,7 @@ exits_as() { [[ " $* " == *" $status "* ]] || fail "expected one of the statuses
 }
 
 @test "no text of a server sends control characters to the terminal" {
-    bad='\e]0;x\a\e[2J\r\x9b1m\n\x7f'
+    bad='\x1b]0;x\a\x1b[2J\r\x9b1m\n\x7f'
     for what in EVAL INFO TIME SCAN; do says "$what" "-$(printf %s "${bad//'\r'/}" | sed 's/\\n//')\r\n"; done
     for what in "acquire -v $key" "status $key" 'status --json' "break --force $key" doctor \
         "renew $key $OTHER_TOKEN" "release $key $OTHER_TOKEN"; do
@@ -167,12 +167,15 @@ exits_as() { [[ " $* " == *" $status "* ]] || fail "expected one of the statuses
         try $what -N "$(liar)"
         is_plain
     done
-    says SENTINEL "*2\r\n$(bulk "$bad")$(bulk 80)"
-    says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$(bulk "$bad"):80\r\n$(bulk x)"
-    for what in sentinel cluster; do
-        gives 69 acquire -v -N "redis+$what://$(liar_tcp)$([ $what = cluster ] || echo /service)" "$key"
+    for host in '\x1b]0;title\a\x1b[31mred\nline' '' 'a b' "$(printf '%0300d' 0)"; do
+        says SENTINEL "*2\r\n$(bulk "$host")$(bulk 80)"
+        gives 69 acquire -v -N "redis+sentinel://$(liar_tcp)/service" "$key"
+        [[ $stderr == *'this is not a sentinel'* ]] || fail 'expected what it is not'
         is_plain
     done
+    says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$(bulk "$bad"):80\r\n$(bulk x)"
+    gives 69 acquire -v -N "redis+cluster://$(liar_tcp)" "$key"
+    is_plain
 }
 
 @test "metadata that another client wrote sends no control characters to the terminal, also while waiting" {

@@ -175,28 +175,6 @@ hang() {
     refuses 69 '127.0.0.1:1: connection refused' acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1/jobs" "$key"
 }
 
-@test "a sentinel must name an address" {
-    spawn liar "$PYTHON" -c '
-import os, socket, sys
-path, hosts = sys.argv[1:]
-server = socket.create_server(("127.0.0.1", 0))
-with open(path + ".new", "w") as file:
-    file.write(str(server.getsockname()[1]))
-os.rename(path + ".new", path)
-while True:
-    client, _ = server.accept()
-    client.recv(4096)
-    host = open(hosts, "rb").read()
-    client.sendall(b"*2\r\n$%d\r\n%s\r\n$4\r\n6379\r\n" % (len(host), host))
-' "$PWD/port" "$PWD/host"
-    wait_until '[ -s port ]'
-    for host in $'\e]0;title\a\e[31mred\nline' '' 'a b' "$(printf '%0300d' 0)"; do
-        printf %s "$host" >host
-        refuses 69 'this is not a sentinel' acquire -N "redis+sentinel://127.0.0.1:$(cat port)/jobs" "$key"
-        [[ $stderr != *$'\e'* ]] || fail "escape sequences of a server's"
-    done
-}
-
 @test "a master that was replaced has no vote, though it replies; nor has one that the sentinels do not know any more" {
     redis_start_tcp next
     for after in 'rcli own sentinel monitor own 127.0.0.1 "$(port_of next)" 1' ''; do
