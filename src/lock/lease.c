@@ -13,7 +13,7 @@
  */
 #define SOON_US 100000
 
-/* Delays before a retry. */
+/* Delays before a retry.  A waiter in a queue is woken: it tries itself only in case that its turn was lost. */
 #define MOST_US 1000000
 #define QUEUED_LEAST_US 2000000
 #define QUEUED_MOST_US 10000000
@@ -21,7 +21,7 @@
 #define FRONT_MOST_US 3000000 /* ... check the lock more often: a client that hangs may have the handoff token */
 #define TURN_US 15000	      /* the time that a waiter has before the next one tries */
 #define GRAIN_US 1000	      /* services report milliseconds */
-#define RENEWAL_MOST_US 50000
+#define RENEWAL_MOST_US 50000 /* of a renewal that failed */
 
 int64_t
 lease_drift_us(int64_t ttl_us)
