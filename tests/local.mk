@@ -127,10 +127,8 @@ bats_tests = \
 	tests/queue/handoff.bats \
 	tests/quorum/heal.bats \
 	tests/slots/queue.bats \
-	tests/slots/peers.bats \
 	tests/slots/quorum.bats \
 	tests/shared/queue.bats \
-	tests/shared/peers.bats \
 	tests/shared/quorum.bats \
 	tests/servers/sentinel.bats \
 	tests/quorum/commands.bats \
