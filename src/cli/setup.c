@@ -110,16 +110,15 @@ static enum status
 check_config(const struct invocation *inv, const struct service_config *config, struct err *err)
 {
 	const struct options *o = &inv->options;
-	const struct service *other = inv->service;
+	const char *why;
 	char given[32], most[32];
 	int i;
 
 	for (i = 0; i < config->nodes && config->nodes > 1; i++) {
-		if (service_of(config->url[i])->why_single != NULL)
-			other = service_of(config->url[i]);
+		why = service_of(config->url[i])->why_single;
+		if (why != NULL)
+			return err_set(err, ST_USAGE, "%s", why);
 	}
-	if (config->nodes > 1 && other->why_single != NULL)
-		return err_set(err, ST_USAGE, "%s", other->why_single);
 	if (inv->service->why_no_replicas != NULL && (o->replicas > 0 || o->replicas_timeout_given))
 		return err_set(err, ST_USAGE, "--replicas is not for %s: %s", inv->service->name,
 		    inv->service->why_no_replicas);
