@@ -172,18 +172,21 @@ class Arena:
         lease = 0 if self.scenario.strict else max(self.scenario.ttl, 3) + self.jumped_back()
         longest = lease + 2 * self.scenario.node_timeout + SLACK
         end = time.monotonic() + longest
-        while self.passing_keys() and time.monotonic() < end:
+        found = self.world.left()
+        while any(self.passes(name) for _, name, _, _ in found) and time.monotonic() < end:
             time.sleep(0.05)
-        for node, name, kind, left in self.world.left():
+            found = self.world.left()
+        for node, name, kind, left in found:
             self.history.say(node.name, f"left {name} {kind} {left}")
         self.history.say("scenario", "ends")
 
     def jumped_back(self):
         return sum(-event.seconds for event in self.scenario.events if event.what == "jump node" and event.seconds < 0)
 
-    def passing_keys(self):
-        """The keys that have to be gone soon: all but the metadata, the history and the waiters of the lock."""
-        return [name for _, name, _, _ in self.world.left() if not name.endswith((":dlock", ":dlock:waiting", ":dlock:history"))]
+    @staticmethod
+    def passes(key):
+        """A key that has to be gone soon: each but the metadata, the history and the waiters of the lock."""
+        return not key.endswith((":dlock", ":dlock:waiting", ":dlock:history"))
 
     def end(self):
         self.crowd.over.set()

@@ -124,10 +124,11 @@ class Node(Troubled):
             pass  # it is down
 
     def left(self):
-        """Name, type and PTTL of every key."""
+        """Name, type and PTTL of every key, but for those that end during the look."""
         with Direct(self.path) as direct:
             names = sorted(direct.ask("KEYS", "*"))
-            return [(name, direct.ask("TYPE", name)[1:], direct.ask("PTTL", name)) for name in names]
+            found = [(name, direct.ask("TYPE", name)[1:], direct.ask("PTTL", name)) for name in names]
+            return [key for key in found if key[1] != "none" and key[2] != -2]
 
     def end(self):
         if self.process and self.process.poll() is None:
