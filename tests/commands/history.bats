@@ -177,14 +177,16 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 
 @test "--prometheus: a run that --max-run ended, or whose lock was lost, has not 0, though COMMAND has" {
-    line='trap "exit 0" TERM; while :; do sleep 0.1; done'
-    gives 124 run --max-run 100ms "$key" -- sh -c "$line"
+    start run --max-run 100ms --signal WINCH "$key" -- sh -c 'until [ -e go ]; do sleep 0.1; done'
+    wait_until "grep -q max-run bg.$bg_count.err"
+    : >go
+    finishes 124
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 124 ] || fail 'expected the status of dlock'
-    gives 137 run --max-run 100ms -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
+    yields 137 env --ignore-signal=TERM "$DLOCK" run --max-run 100ms -k 100ms "$key" -- sleep 60
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 137 ]
-    start_holding "$key" --ttl 3s "$line"
+    traps='trap "exit 0" TERM' start_holding "$key" --ttl 6s 'while :; do sleep 0.1; done'
     rcli a del "$key" >/dev/null
     finishes 76
     try status --prometheus "$key"

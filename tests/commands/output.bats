@@ -45,8 +45,8 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "a token that cannot be written, of a lock that cannot be released: the message says so" {
-    proxy_start lossy behind drop@2 # 1 takes it
-    cannot_write 'the lock ends with its lease' full acquire --node-timeout 2s -N "$(proxy_node lossy)" "$key"
+    proxy_start lossy behind drop@{2..9} # 1 takes it
+    cannot_write 'the lock ends with its lease' full acquire --node-timeout 6s -N "$(proxy_node lossy)" "$key"
 }
 
 @test "an error or a step that cannot be written does not change the exit status" {

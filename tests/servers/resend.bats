@@ -59,18 +59,26 @@ teardown() {
 }
 
 @test "a release whose reply is lost was a release, though others have released the lock since" {
-    export DLOCK_TTL=1m DLOCK_NODE_TIMEOUT=30s
+    export DLOCK_TTL=1h DLOCK_NODE_TIMEOUT=30s
     for history in 20 0; do
         for n in 1 3; do
-            proxy_start p1 n1 'cut@2 hold@3'
-            proxy_start p2 n2 'cut@2 hold@3'
-            proxy_start p3 n3 'cut@2 hold@3'
+            for i in 1 2 3; do proxy_start "p$i" "n$i"; done
             DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(proxy_node p3)"
-            [ "$n" = 3 ] || DLOCK_NODES=$(proxy_node p1)
-            start run --history "$history" "$key-$n" -- true
-            wait_until '[[ $(proxy_log p1) == *"EVAL 2"* ]]'
+            calls=2
+            if [ "$n" = 3 ]; then
+                proxy_rules p3 delay@1=30 # then a renewal follows at once, and the next one long after this test
+            else
+                DLOCK_NODES=$(proxy_node p1) calls=1
+            fi
+            start_holding "$key-$n" --history "$history" 'until [ -e go ]; do sleep 0.1; done'
+            wait_until "proxy_log p1 | grep -qx 'EVAL $calls'"
+            [ "$n" = 1 ] || wait_until "proxy_log p2 | grep -qx 'EVAL $calls'"
+            for i in 1 2 3; do proxy_rules "p$i" "cut@$((calls + 1))" "hold@$((calls + 2))"; done
+            [ "$n" = 1 ] || wait_until "proxy_log p3 | grep -qx 'EVAL $calls'"
+            : >go
             use "$n"
             wait_until "free_everywhere '$key-$n' $n"
+            rm go
             works run --wait 10s --history "$history" "$key-$n" -- true
             refuses 1 '' break --force "$key-$n"
             works run --history "$history" "$key-$n" -- true
