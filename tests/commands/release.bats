@@ -61,7 +61,7 @@ was_freed() {
 }
 
 @test "a malformed token changes nothing, exits 64 and is not shown" {
-    take "$key"
+    take "$key" --ttl 10m
     for bad in x "${token}x" "${token%?}" "${token%?}+" "${token%?}/" "$token." "$token.$token$token" \
         "$token " " $token" "$token.a.b" "${token%?}ä" "secretsecretsecretsecretsecret"; do
         refuses 64 '' release "$key" "$bad"

@@ -98,18 +98,20 @@ hang_served() {
 # ---------------------------------------------------------- handoff tokens by hand
 
 @test "stale, duplicate and invalid handoff tokens do no harm" {
-    take "$key" --ttl 60s
-    stalls_note
-    began=$(now_ms)
+    take "$key" --ttl 10m
     queue_waiters 1 --node-timeout 2s
+    fastest=1700
     for junk in "$OTHER_TOKEN" "$token" leave '' $'\xff\r\n' "$(printf '%05000d' 0)"; do
-        rcli n1 rpush "$metadata:wake" "$junk"
+        began=$(now_ms)
+        rcli n1 rpush "$metadata:wake" "$junk" >/dev/null
         wait_until "[ \"\$(rcli n1 llen '$metadata:wake')\" = 0 ]"
         queue_length_is 1
+        took=$(($(now_ms) - began))
+        if [[ $junk != "$OTHER_TOKEN" && $junk != "$token" && $took -lt $fastest ]]; then fastest=$took; fi
         [ "$(rcli n1 get "$key")" = "$token" ]
     done
-    # It waits again at once each time, not only after its next attempt, which is two seconds later at least.
-    took_at_most 11000 "$began"
+    # After what is no token it waits again at once, not only after its next attempt, two seconds later at least.
+    [ "$fastest" -lt 1700 ] || fail "each took $fastest ms or more"
     [ ! -e served ]
     dlock release "$key" "$token"
     rcli n1 rpush "$metadata:wake" "$token" "$token" "$OTHER_TOKEN"
