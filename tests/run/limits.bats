@@ -84,7 +84,9 @@ load ../lib/redis
 @test "--max-run exits with the status of timeout(1)" {
     runs=() others=()
     # The default of --kill-after, which is no longer if the lease is.
-    start run --ttl 1h --max-run 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
+    trap '' TERM
+    start run --ttl 1h --max-run 100ms "$key" -- sleep 60
+    trap - TERM
     killed=$bg
     for line in 'exec sleep 30' 'trap "exit 0" TERM; while :; do sleep 0.1; done' 'trap "exit 3" TERM; while :; do sleep 0.1; done' \
         'trap "" TERM; while :; do sleep 0.1; done' 'kill -KILL $$' 'exit 7'; do
