@@ -15,6 +15,7 @@ import zookeeper
 CALM_LIMIT = 60  # so long after the last fault everybody has had a turn
 SLACK = 3
 BAIT_SECONDS = 3
+LASTING = (":dlock", ":dlock:waiting", ":dlock:history")  # siblings that outlive a lease; every other key has to go
 HOLDER_ATTACKS = {
     "kill dlock": (signal.SIGKILL, ["dlock"]),
     "kill command": (signal.SIGKILL, ["command"]),
@@ -173,7 +174,7 @@ class Arena:
         longest = lease + 2 * self.scenario.node_timeout + SLACK
         end = time.monotonic() + longest
         found = self.world.left()
-        while any(self.passes(name) for _, name, _, _ in found) and time.monotonic() < end:
+        while not all(name.endswith(LASTING) for _, name, _, _ in found) and time.monotonic() < end:
             time.sleep(0.05)
             found = self.world.left()
         for node, name, kind, left in found:
@@ -182,11 +183,6 @@ class Arena:
 
     def jumped_back(self):
         return sum(-event.seconds for event in self.scenario.events if event.what == "jump node" and event.seconds < 0)
-
-    @staticmethod
-    def passes(key):
-        """A key that has to be gone soon: each but the metadata, the history and the waiters of the lock."""
-        return not key.endswith((":dlock", ":dlock:waiting", ":dlock:history"))
 
     def end(self):
         self.crowd.over.set()

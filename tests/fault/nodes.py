@@ -128,7 +128,7 @@ class Node(Troubled):
         with Direct(self.path) as direct:
             names = sorted(direct.ask("KEYS", "*"))
             found = [(name, direct.ask("TYPE", name)[1:], direct.ask("PTTL", name)) for name in names]
-            return [key for key in found if key[1] != "none" and key[2] != -2]
+            return [key for key in found if key[2] != -2]
 
     def end(self):
         if self.process and self.process.poll() is None:
