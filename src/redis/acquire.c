@@ -146,6 +146,7 @@ send_rollbacks(struct acquire *t, int node)
 struct rolling_back {
 	struct acquire *acquire;
 	bool noted[NODES_MAX]; /* the rollback is recorded */
+	bool patient;	       /* no majority can be reached, and the time of the attempt is not over */
 	int resends;
 	enum {
 		LATE,  /* nodes that are about to reply to the attempt may do so first */
@@ -159,19 +160,25 @@ struct rolling_back {
  * it.  Otherwise only for the grace period: it may be hung, or the connection was given up before it was established.
  * It is not enough that the rollback was written: a server that finds the connection closed when it replies to the
  * attempt reads no further, and the rollback is lost.  An unresponsive node is not waited for.
+ *
+ * If no majority can be reached, a connected node that has not replied yet is awaited as well.  It may be slow only, and
+ * there is no other outcome to be quick for.
  */
 static bool
-is_awaited(const struct acquire *t, int node, bool in_grace)
+is_awaited(const struct rolling_back *r, int node)
 {
-	const struct rollback *const r = t->nodes->rollbacks[node].rollback;
+	const struct acquire *const t = r->acquire;
+	const struct rollback *const all = t->nodes->rollbacks[node].rollback;
 	const enum vote vote = t->attempt.grants.vote[node];
 	const bool reached = vote == VOTE_FAULT ? attempt_perhaps_granted(&t->attempt, node) : vote != VOTE_PENDING;
+	const bool patient = r->phase != REST ||
+	    (r->patient && node_channel(t->nodes->node[node])->state == CHANNEL_OPEN);
 	bool pending = false;
 	int i;
 
 	for (i = 0; i < ROLLBACKS_MAX; i++)
-		pending = pending || r[i].sent;
-	return pending && (reached || (in_grace && !t->nodes->unresponsive[node]));
+		pending = pending || all[i].sent;
+	return pending && (reached || (patient && !t->nodes->unresponsive[node]));
 }
 
 /*
@@ -209,14 +216,14 @@ take_back(struct rolling_back *r)
 	else if (sent)
 		r->resends--;
 	for (i = 0; i < n->count; i++)
-		awaited = awaited || is_awaited(t, i, r->phase != REST);
+		awaited = awaited || is_awaited(r, i);
 	return (r->phase == LATE ? about_to_reply : awaited) ? ROUND_OPEN : ROUND_OVER;
 }
 
 /*
  * Send a rollback to every node that may have granted the failed attempt, and wait for the replies until until_us, or
  * for one round.  The attempt still receives its own replies meanwhile.  Rollbacks that are not done in time stay
- * recorded.  Nodes that had not replied at the deadline of the attempt are marked as unresponsive.
+ * recorded.  Nodes that have not replied at the deadline of the attempt are marked as unresponsive.
  *
  * If the attempt was refused (ATTEMPT_HELD), first wait a short time for nodes about as fast as the others, which
  * probably refuse as well.  If there will be another attempt, nodes go on connecting: one that takes longer than an
@@ -236,6 +243,7 @@ roll_back_attempt(struct acquire *t, int64_t until_us, enum attempt_step step)
 	end[REST] = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), until_us);
 	end[GRACE] = clock_sooner(clock_add(now, at_least(8 * took, GRACE_US)), end[REST]);
 	end[LATE] = clock_sooner(clock_add(now, at_least(took, LATE_REPLY_US)), end[GRACE]);
+	r.patient = step == ATTEMPT_NO_QUORUM && !t->attempt.grants.closed;
 	nodes_note_unresponsive(n, &t->attempt.grants);
 	if (!refused || t->attempt.grants.closed || now >= waitqueue_last_try_us(t, step))
 		nodes_stop_connecting(n, !t->attempt.grants.closed);
@@ -244,6 +252,10 @@ roll_back_attempt(struct acquire *t, int64_t until_us, enum attempt_step step)
 		w.limit.until_us = end[r.phase];
 		while (nodes_await(&w, take_back(&r)))
 			;
+	}
+	if (r.patient && clock_now_us() >= t->attempt.deadline_us) {
+		t->attempt.grants.closed = true;
+		nodes_note_unresponsive(n, &t->attempt.grants);
 	}
 }
 

@@ -77,6 +77,16 @@ three_of_five() { all_fail "$1" 5 3; }
     done
 }
 
+@test "no majority can be reached: dlock does not end before a slow node has rolled back" {
+    use_faulty refused 3 2
+    proxy_start p3 n3 delay@1=0.5
+    : >"$(server_dir p3)/proxy.log"
+    DLOCK_NODES="${DLOCK_NODES% *} $(proxy_node p3)" try acquire --ttl 60s --node-timeout 10s "$key"
+    [ "$(proxy_log p3 | grep -c EVAL)" -eq 2 ] || fail "expected the attempt and its rollback"
+    fails 69 'no quorum: 1 of 3 nodes answered'
+    rolled_back "$key" n3
+}
+
 @test "a node that replies a little later than a majority that refuses needs no rollback" {
     use 3
     take "$key" --ttl 60s
