@@ -37,7 +37,8 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
                      cut[@N]            the connection is closed instead of the reply
                      before[@N]         the connection is closed, Redis never asked
                      error[@N]          the reply is an error, Redis never asked
-                     hold[@N]           Redis is asked when the rule is gone; the log says HOLD N before
+                     hold[@N][=WORD]    Redis is asked when the rule is gone; the log says HOLD N before; with
+                                        WORD only if that is an argument of the call
                      delay[@N]=SECONDS  the reply comes late, or when the rule is gone
                      trickle[@N]=SECONDS  the reply comes byte by byte, that far apart
                  and one rule that is for all commands:
@@ -286,6 +287,10 @@ class Proxy:
                 return value
         return None
 
+    def holds(self, call, strings):
+        word = self.rule("hold", call)
+        return word is not None and (word == "" or word.encode() in strings)
+
     def delay(self, call):
         start = time.monotonic()
         while time.monotonic() - start < float(self.rule("delay", call) or 0):
@@ -324,9 +329,9 @@ class Proxy:
             call = self.count() if name in ("EVAL", "EVALSHA") else 0
             if call and self.rule("before", call) is not None:
                 return
-            if call and self.rule("hold", call) is not None:
+            if call and self.holds(call, strings):
                 self.log(f"HOLD {call}")
-                while self.rule("hold", call) is not None:
+                while self.holds(call, strings):
                     time.sleep(0.01)
             if call and self.rule("error", call) is not None:
                 client.sendall(b"-BUSY a script is running\r\n")

@@ -62,9 +62,9 @@ hang_served() {
     queue_length_is 1
     first=$bg
     queue_waiters 1
-    proxy_rules p1 hold
+    proxy_rules p1 "hold=$token"
     dlock release "$long_window" "$key" "$token"
-    wait_until "[ \"\$(rcli n1 llen '$metadata:wake')\" = 0 ] && proxy_log p1 | grep -q HOLD" # its request is on the way
+    wait_until 'proxy_log p1 | grep -q HOLD' # its request is on the way, with the handoff token
     queue_length_is 1
     kill -TERM "$first"
     proxy_rules p1
