@@ -101,7 +101,7 @@ redis_start() {
     spawn "$name" "$REDIS_SERVER" --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' \
         --appendonly no --daemonize no --logfile "$dir/log" "$@"
     # Its socket exists before it replies.
-    if ! wait_until "[ -S '$dir/s' ] && redis_answers '$name' || ! alive $!" || [ ! -S "$dir/s" ] || ! alive $!; then
+    if ! wait_until "[ -S '$dir/s' ] && redis_answers '$name' || ! alive $!" 30 || [ ! -S "$dir/s" ] || ! alive $!; then
         tail -n 5 "$dir/log" "$dir/out" >&2
         return 1
     fi
@@ -193,7 +193,7 @@ servers_start() {
     dir=$root/$name
     shift
     spawn "$name" "$PYTHON" "$lib_dir/servers.py" "$dir" "$@"
-    if ! wait_until "is_ready '$name' || ! alive $!" || ! is_ready "$name"; then
+    if ! wait_until "is_ready '$name' || ! alive $!" 30 || ! is_ready "$name"; then
         cat "$dir/out" >&2
         return 1
     fi
