@@ -161,8 +161,8 @@ struct rolling_back {
  * It is not enough that the rollback was written: a server that finds the connection closed when it replies to the
  * attempt reads no further, and the rollback is lost.  An unresponsive node is not waited for.
  *
- * If no majority can be reached, a connected node that has not replied yet is awaited as well.  It may be slow only, and
- * there is no other outcome to be quick for.
+ * If no majority can be reached, a connected node that has not replied yet is awaited as well, until an interrupt.  It may
+ * be slow only, and there is no other outcome to be quick for.
  */
 static bool
 is_awaited(const struct rolling_back *r, int node)
@@ -237,7 +237,7 @@ roll_back_attempt(struct acquire *t, int64_t until_us, enum attempt_step step)
 	const int64_t took = t->took_us > 0 ? t->took_us : now - t->attempt.started_us;
 	const bool refused = step == ATTEMPT_HELD || step == ATTEMPT_SPLIT;
 	struct rolling_back r = { .acquire = t, .resends = RESENDS, .phase = step == ATTEMPT_HELD ? LATE : GRACE };
-	struct waiting w = { .nodes = n, .limit = { .interrupt_fd = -1 } };
+	struct waiting w = { .nodes = n };
 	int64_t end[REST + 1];
 
 	end[REST] = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), until_us);
@@ -250,8 +250,14 @@ roll_back_attempt(struct acquire *t, int64_t until_us, enum attempt_step step)
 	for (; r.phase <= REST; r.phase++) {
 		w.event = LOOP_ACTIVE;
 		w.limit.until_us = end[r.phase];
-		while (nodes_await(&w, take_back(&r)))
-			;
+		w.limit.interrupt_fd = r.phase == REST && r.patient ? t->args->wait.interrupt_fd : -1;
+		while (nodes_await(&w, take_back(&r))) {
+			if (w.event != LOOP_INTERRUPTED)
+				continue;
+			r.patient = false;
+			w.event = LOOP_ACTIVE;
+			w.limit.interrupt_fd = -1;
+		}
 	}
 	if (r.patient && clock_now_us() >= t->attempt.deadline_us) {
 		t->attempt.grants.closed = true;

@@ -87,6 +87,19 @@ three_of_five() { all_fail "$1" 5 3; }
     rolled_back "$key" n3
 }
 
+@test "no majority can be reached: a signal ends the wait for a slow node" {
+    use_faulty refused 3 2
+    proxy_start p3 n3 hold@1
+    DLOCK_NODES="${DLOCK_NODES% *} $(proxy_node p3)" start acquire --ttl 300s --node-timeout 60s "$key"
+    wait_until 'proxy_log p3 | grep -q HOLD'
+    short_sleep 0.3 # the attempt has failed; if not, the signal ends that
+    kill -TERM "$bg"
+    finish
+    [ "$status" -eq 69 ] || [ "$status" -eq 143 ] || fail "expected 69 or 143"
+    proxy_rules p3
+    rolled_back "$key" n3
+}
+
 @test "a node that replies a little later than a majority that refuses needs no rollback" {
     use 3
     take "$key" --ttl 60s
