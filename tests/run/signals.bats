@@ -210,10 +210,11 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
         "$PYTHON" -c '
 import signal, subprocess, sys, time
 dlock = subprocess.Popen(sys.argv[2:])
-caught = "SigBlk:"
+one = 1 << signal.SIGUSR2 - 1
+none = 1 << signal.SIGURG - 1  # the C library blocks all for a moment
 while True:  # until it watches for signals
     blocked = [line for line in open("/proc/%d/status" % dlock.pid) if line.startswith("SigBlk")][0]
-    if int(blocked.split()[1], 16) & 1 << signal.SIGUSR2 - 1:
+    if int(blocked.split()[1], 16) & (one | none) == one:
         break
     time.sleep(0.01)
 number = getattr(signal, "SIG" + sys.argv[1])
