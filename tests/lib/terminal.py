@@ -11,7 +11,7 @@
     hangup         close the terminal
 
 What appeared goes to standard output; the exit status is COMMAND's, 128+n for a signal,
-or 99 if a step took longer than ten seconds, of each look at it 300 ms at most.
+or 99 if a step took longer than a minute, of each look at it 300 ms at most.
 """
 
 import os
@@ -21,7 +21,7 @@ import signal
 import sys
 import time
 
-LIMIT = 10
+LIMIT = 60
 
 
 class Terminal:
@@ -76,6 +76,11 @@ class Terminal:
         os.close(self.master)
         self.master = None
 
+    def state(self):
+        """What the command does: see proc(5); R computes, D and S wait, T is stopped, Z has ended."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+
     def end(self):
         """Wait for the command; its status."""
         left = LIMIT
@@ -105,7 +110,7 @@ def main():
         code = terminal.end()
         code = code if code >= 0 else 128 - code
     except TimeoutError:
-        print(f"timed out waiting for: {step}", file=sys.stderr)
+        print(f"timed out waiting for: {step} ({terminal.state()})", file=sys.stderr)
         os.kill(terminal.pid, signal.SIGKILL)
         code = 99
     sys.stdout.buffer.write(terminal.seen.replace(b"\r\n", b"\n"))
