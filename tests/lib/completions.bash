@@ -156,7 +156,7 @@ need() {
         in_bash_with_package) [ -n "$bash_completion" ] || must_run 'bash-completion is not installed' ;;
         in_*) command -v "${1#in_}" >/dev/null || must_run "${1#in_} is not installed" ;;
     esac
-    # This reads a thousand files, a character at a time: once for all tests, and without a limit.
+    # This reads a thousand files, a character at a time: once for all tests of the file, and it may take minutes.
     if [[ $1 = in_zsh && ! -e $BATS_FILE_TMPDIR/zcompdump ]]; then zsh_functions | timeout 300 zsh -df; fi
 }
 
