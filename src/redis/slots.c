@@ -274,7 +274,23 @@ admits(struct acquire *t, struct err *err)
 	return node == t->nodes->count || waitqueue_admits(t, node, err);
 }
 
-/* All slots are held: block at a node, if there is one for it.  Returns how long to sleep. */
+/* A node says that a slot is being handed over: is the handoff token there, and nobody blocked? */
+static void
+find_handoff(struct acquire *t, int list)
+{
+	const struct slot *const slot = &t->slots->slot[list];
+	int i = 0;
+
+	while (i < t->nodes->count && slot->record.node[i].state != LOCK_HANDOVER)
+		i++;
+	if (i < t->nodes->count && t->slots->noted && !t->queue.blocked)
+		(void)waitqueue_pop(t, i, list);
+}
+
+/*
+ * All slots are held: block at a node, if there is one for it.  Returns how long to sleep.  Where there is none, a slot
+ * may have been handed over to this waiter between a look and its leaving.
+ */
 static int64_t
 queue_up(struct acquire *t, unsigned int tries)
 {
@@ -283,26 +299,18 @@ queue_up(struct acquire *t, unsigned int tries)
 	const uint32_t random = random_u32();
 	const int i = queue_node(t);
 	int64_t pause;
+	int list;
 
 	if (i < t->nodes->count && waitqueue_join(&t->queue, i) && all_hand_over(s))
 		return lease_wait_queued_us(first->left_ms, random_u32() % (first->waiting + 1), random);
+	for (list = 0; i == t->nodes->count && list < s->count && t->queue.handoff[0] == '\0'; list++)
+		find_handoff(t, list);
+	if (t->queue.handoff[0] != '\0')
+		return 0;
 	if (!t->queue.blocked)
 		waitqueue_unlist(&t->queue);
 	pause = lease_wait_held_us(tries, random);
 	return first->left_ms < 0 ? pause : clock_sooner(pause, first->left_ms * 1000 + 1000);
-}
-
-/* A node says that the slot is being handed over: is the handoff token there, and nobody blocked? */
-static void
-find_handoff(struct acquire *t)
-{
-	const struct slot *const slot = &t->slots->slot[t->slots->chosen];
-	int i = 0;
-
-	while (i < t->nodes->count && slot->record.node[i].state != LOCK_HANDOVER)
-		i++;
-	if (i < t->nodes->count && t->slots->noted && !t->queue.blocked)
-		(void)waitqueue_pop(t, i, t->slots->chosen);
 }
 
 enum status
@@ -323,7 +331,7 @@ slots_wait(struct acquire *t, enum attempt_step step, unsigned int tries, struct
 			if (now >= last) /* the last look may have left another error */
 				return nodes_explain(t->nodes, &t->attempt, step, t->error, err);
 			if (t->queue.handoff[0] == '\0')
-				find_handoff(t);
+				find_handoff(t, s->chosen);
 			if (!split || t->queue.handoff[0] != '\0')
 				return ST_OK;
 			pause = lease_wait_split_us(t->splits, random_u32(), now - t->attempt.started_us);

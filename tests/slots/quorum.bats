@@ -44,6 +44,20 @@ at_once=8000
     prints 3
 }
 
+@test "where no node has all of the holders, a slot that was handed over to a waiter as it left is taken at once" {
+    use 3
+    take_slots_on_all 3 3 --ttl 60s
+    local i
+    for i in 1 2 3; do rcli "n$i" set "{$key}:slot-$i" "$OTHER_TOKEN" px 60000 >/dev/null; done
+    start run -v --slots 3 --wait 60s "$key" -- sh -c 'echo "$DLOCK_SLOT"'
+    wait_until '[ "$(grep -c "looking at" bg.1.err)" -ge 3 ]'
+    # As if the release came between a look, which adds the waiter, and its leaving.
+    for i in 1 2; do rcli "n$i" zadd "{$key}:slots:dlock:waiting" "$(($(now_ms) + 60000))" 'nobody 0 1 1 xy' >/dev/null; done
+    end_slot 3 "$long_window"
+    within "$at_once" finishes 0
+    prints 3
+}
+
 @test "after a split vote a waiter looks for the handoff token of a slot that one node hands over to nobody" {
     use 1
     take_slot 1
