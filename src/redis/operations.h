@@ -187,7 +187,7 @@ void waitqueue_unlist(struct waitqueue *);
 
 /*
  * Take the handoff token from the wake list of a lock on a node.  True: there was one, and it is in the queue's
- * `handoff`.
+ * `handoff`.  Nothing is sent while the reply to an earlier one is missing: it does not tell which list it is from.
  */
 bool waitqueue_pop(struct acquire *, int node, int list);
 

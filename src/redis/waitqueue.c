@@ -416,6 +416,8 @@ waitqueue_pop(struct acquire *t, int node, int list)
 	struct waitqueue *const q = &t->queue;
 	struct command request;
 
+	if (q->pending)
+		return false;
 	command_begin(&request, "LPOP %s", q->names[list].sibling[WAKE]);
 	request.key = q->names[list].sibling[WAKE];
 	request.once = true;
